@@ -1,0 +1,37 @@
+"""Time, made in one place so that tests and the simulation can drive it.
+
+Instants are float seconds since the epoch inside functions, and ISO 8601 text in UTC with
+milliseconds (`2026-11-30T21:45:23.123Z`) in rows, messages and answers: as text they sort by time.
+"""
+
+import time
+from datetime import UTC, datetime
+
+
+class Clock:
+    """The system's clock; replace `now` to drive time."""
+
+    def now(self) -> float:
+        """Return the seconds since the epoch."""
+        return time.time()
+
+
+clock = Clock()
+
+
+def now() -> float:
+    """Return the seconds since the epoch, by the clock in use."""
+    return clock.now()
+
+
+def to_text(at: float) -> str:
+    """Write an instant as text that sorts by time."""
+    # Rounded down to the millisecond: text never lies ahead of the instant it stands for.
+    milliseconds = int(at * 1000)
+    moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+
+
+def from_text(text: str) -> float:
+    """Read an instant written by `to_text`."""
+    return datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,44 @@
+"""Every bound of the runtime, with its source. Sizes are bytes of UTF-8."""
+
+# DynamoDB: at most 100 actions and 4 MB per transaction, 400 KB per item (names and keys included).
+TRANSACTION_ACTIONS_MAX = 100
+TRANSACTION_BYTES_MAX = 4 * 1024 * 1024
+ITEM_BYTES_MAX = 400 * 1024
+
+# One commit of a large fan-out stays well inside a transaction: the rest of it is the owner's own rows.
+COMMIT_INTENTIONS_MAX = 90
+COMMIT_BYTES_MAX = 3 * 1024 * 1024
+
+# What a caller may hand in, an activity may return and an instance may hold. The state shares its item
+# with executions and bookmarks, so it stays below the item's own limit.
+INPUT_BYTES_MAX = 256 * 1024
+RESULT_BYTES_MAX = 256 * 1024
+STATE_BYTES_MAX = 340 * 1024
+
+# Above this a snapshot gets a row of its own, so that taking a lease does not rewrite it.
+INLINE_SNAPSHOT_BYTES_MAX = 4 * 1024
+
+# A burst with commit="burst" still commits when what it has decided nears this size.
+BURST_COMMANDS_BYTES_MAX = 64 * 1024
+
+# Moves of the engine within one command: an endless loop without a wait ends as a fault.
+MOVES_MAX = 20_000
+
+# Error texts in rows and answers.
+MESSAGE_CHARACTERS_MAX = 1_000
+
+# SQS: a message's delay, and entries per batch request.
+QUEUE_DELAY_SECONDS_MAX = 900
+QUEUE_BATCH_MAX = 10
+
+# A message that finds the lease taken comes again after this long, doubling.
+POSTPONE_SECONDS_FIRST = 1
+POSTPONE_SECONDS_MAX = 30
+
+# A lease outlives the invocation that holds it by this much, for clocks that differ.
+LEASE_MARGIN_SECONDS = 5
+
+# Names: ids of instances and definitions given from outside.
+NAME_CHARACTERS_MAX = 200
+DEFINITION_BYTES_MAX = 350 * 1024
+PAGE_MAX = 100

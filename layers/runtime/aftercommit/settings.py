@@ -1,0 +1,73 @@
+"""The settings of a deployment: environment variables, read once and checked with clear errors."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+
+from aftercommit.errors import SettingError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Each field is read from the environment variable of its name in upper case; times in seconds."""
+
+    definitions_table: str
+    instances_table: str
+    outbox_table: str
+    command_queue_url: str
+    command_dead_letter_queue_url: str = ""
+    tick_queue_url: str = ""
+    workflows_module: str = "workflows"
+    due_shards: int = 8
+    eager_delivery: bool = True
+    eager_head_start_seconds: int = 10
+    ack_timeout_seconds: int = 60
+    ack_timeout_max_seconds: int = 3600
+    start_attempts_max: int = 4
+    start_delay_seconds: int = 1
+    sweep_interval_seconds: int = 10
+    sweep_batch: int = 100
+    leases_max: int = 5
+    dispatch_depth_max: int = 32
+    done_retention_days: int = 1
+    run_timeout_seconds: int = 120
+
+
+# Where zero makes sense; everywhere else a number is at least 1.
+_MAY_BE_ZERO = {"start_delay_seconds"}
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Read settings from environment variables; raises SettingError naming the first unusable one."""
+    values: dict[str, object] = {}
+    for field in fields(Settings):
+        name = field.name.upper()
+        text = environment.get(name)
+        if text is not None:
+            values[field.name] = _read(field.name, field.type, text)
+        elif field.default is field.default_factory:  # both MISSING: a field without default
+            raise SettingError(f"{name} is not set", field=name)
+    settings = Settings(**values)  # type: ignore[arg-type]
+    if settings.ack_timeout_max_seconds < settings.ack_timeout_seconds:
+        raise SettingError("must be at least ACK_TIMEOUT_SECONDS", field="ACK_TIMEOUT_MAX_SECONDS")
+    return settings
+
+
+def _read(name: str, kind: object, text: str) -> object:
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise SettingError(f"must be true or false, not {text!r}", field=name.upper())
+        return text == "true"
+    if kind is int:
+        least = 0 if name in _MAY_BE_ZERO else 1
+        if not text.isdecimal() or int(text) < least:
+            raise SettingError(f"must be a whole number from {least}, not {text!r}", field=name.upper())
+        return int(text)
+    return text
+
+
+@cache
+def settings() -> Settings:
+    """Return the settings of this process; call `settings.cache_clear()` after changing the environment."""
+    return read_settings(os.environ)
