@@ -1,0 +1,89 @@
+# Every target prepares what it needs; a fresh machine needs only Python (3.11 or later), pip and make.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+ARGS ?=
+PARAMETERS ?=
+# Colours and caches of an outer environment must not change what the tools find.
+unexport VIRTUAL_ENV PYTHONPATH
+export SAM_CLI_TELEMETRY := 0
+
+RUN := .venv/bin/python
+# Functions are built with the Python of this environment, so it comes first on the path.
+SAM := PATH="$(CURDIR)/.tools/sam/bin:$$PATH" .tools/sam/bin/sam
+
+# Python 3.13 is the template's default; another one has to be named.
+python_runtime = $(shell .tools/sam/bin/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+overrides = $(strip $(PARAMETERS) $(if $(filter-out python3.13,$(python_runtime)),PythonRuntime=$(python_runtime)))
+with_overrides = $(if $(overrides),--parameter-overrides $(overrides))
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: dev-environment sam-environment emulator-environment ## Prepare all tools, from the lock file, inside this folder
+
+.PHONY: dev-environment sam-environment emulator-environment
+dev-environment sam-environment emulator-environment: %-environment:
+	@scripts/bootstrap $*
+
+.PHONY: demo
+demo: setup ## Run 50 orders on a local stack, kill workers meanwhile, and count ghosts, lost and duplicates
+	@$(RUN) scripts/demo.py $(ARGS)
+
+.PHONY: local
+local: setup ## Serve the deployed stack on this machine (PORT=4566 WORKFLOWS_DIR=path LOCAL_PARAMETERS="Key=Value ...")
+	@exec $(RUN) scripts/local.py
+
+.PHONY: test
+test: dev-environment ## Run the unit and integration tests (ARGS="..." goes to pytest)
+	@$(RUN) -m pytest -n auto $(ARGS)
+
+.PHONY: simulate
+simulate: dev-environment ## Crash at every write of every scenario, then at random ones (SIM_RUNS, SIM_SEED)
+	@$(RUN) -m tests.simulation $(ARGS)
+
+.PHONY: e2e
+e2e: setup ## Test a stack deployed on this machine (ARGS="..." goes to pytest)
+	@$(RUN) -m pytest tests/e2e $(ARGS)
+
+.PHONY: bench
+bench: dev-environment ## Count requests, units, time and dollars per workload, into bench/results/
+	@$(RUN) -m bench $(ARGS)
+
+.PHONY: check
+check: dev-environment sam-environment ## Lint, check formatting and types, and validate the template
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.tools/uv/bin/uv export --quiet --locked $(export_options) | diff layers/runtime/requirements.txt - \
+		|| { echo "layers/runtime/requirements.txt is not what uv.lock says: run make lock"; exit 1; }
+	@$(SAM) validate --lint --region us-east-1
+
+# What the functions get, at the versions that the tests ran with.
+export_options := --no-default-groups --no-hashes --no-emit-project --no-header --no-annotate
+
+.PHONY: lock
+lock: dev-environment ## Renew uv.lock and the runtime layer's requirements (ARGS="--upgrade")
+	@.tools/uv/bin/uv lock $(ARGS)
+	@.tools/uv/bin/uv export --quiet --locked $(export_options) > layers/runtime/requirements.txt
+
+.PHONY: format
+format: dev-environment ## Format the code, and fix what ruff can
+	@.venv/bin/ruff check --fix-only --quiet .
+	@.venv/bin/ruff format .
+
+.PHONY: build
+build: sam-environment ## Build functions and layers for AWS (sam build)
+	@$(SAM) build --cached --parallel $(with_overrides)
+
+.PHONY: deploy
+deploy: build ## Deploy to your AWS account, as samconfig.toml says (PARAMETERS="Key=Value ...")
+	@$(SAM) deploy $(with_overrides) $(ARGS)
+
+.PHONY: clean
+clean: ## Remove everything that was built or installed here
+	@rm -rf .venv .tools .build .aws-sam dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
