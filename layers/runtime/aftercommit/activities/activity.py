@@ -1,0 +1,225 @@
+"""What every activity is: named properties (some of them children), and three moments of behaviour.
+
+An activity never does anything itself. In each moment it gets a Visit, reads from it, and leaves moves
+there; the engine carries them out. So activities are pure, and a tree of them is plain data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aftercommit.expressions import to_json
+from aftercommit.ids import derive_id
+from aftercommit.model import Bookmark, Execution, Failure, Intention, Json, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NOTHING: Any = object()  # "no result", where None would be one
+
+
+# --- moves: what an activity asks the engine to do, in this order ---
+
+
+@dataclass(slots=True)
+class Schedule:
+    """Run the child at `key` (as `activities[0]`)."""
+
+    key: str
+    iteration: int = 0
+
+
+@dataclass(slots=True)
+class Complete:
+    """End this execution."""
+
+    outcome: str = Outcome.DONE
+    result: Json = NOTHING
+
+
+@dataclass(slots=True)
+class MakeReady:
+    """Let a worker run this step."""
+
+
+@dataclass(slots=True)
+class Wait:
+    """Stay at a bookmark."""
+
+    bookmark: Bookmark
+
+
+@dataclass(slots=True)
+class Intend:
+    """Cause an effect after the commit."""
+
+    intention: Intention
+
+
+@dataclass(slots=True)
+class SetTo:
+    """Set a variable of the instance."""
+
+    variable: str
+    value: Json
+
+
+@dataclass(slots=True)
+class FaultWith:
+    """Fault here."""
+
+    failure: Failure
+
+
+@dataclass(slots=True)
+class End:
+    """Complete the whole instance with this output."""
+
+    output: Json
+
+
+Move = Schedule | Complete | MakeReady | Wait | Intend | SetTo | FaultWith | End
+
+
+@dataclass(slots=True)
+class Visit:
+    """One moment of one execution: what the activity may know, and the moves it leaves."""
+
+    execution: Execution
+    evaluate: Callable[[Json], Json]  # a value with its expressions replaced
+    instance_id: str
+    correlation_id: str | None
+    depth: int
+    at: float
+    moves: list[Move] = field(default_factory=list)
+
+    @property
+    def memory(self) -> dict[str, Json]:
+        """What this execution keeps between its moments."""
+        return self.execution.memory
+
+    def schedule(self, key: str, iteration: int = 0) -> None:
+        """Run a child; its identity is this execution, the child's place and `iteration`."""
+        self.moves.append(Schedule(key, iteration))
+
+    def complete(self, outcome: str = Outcome.DONE, result: Json = NOTHING) -> None:
+        """End this execution; `result` goes into the variable that the activity names."""
+        self.moves.append(Complete(outcome, result))
+
+    def make_ready(self) -> None:
+        """Let a worker run this step."""
+        self.moves.append(MakeReady())
+
+    def wait(self, waits_for: str, *, instance_id: str | None = None) -> str:
+        """Stay here until the bookmark that is returned is resumed."""
+        bookmark_id = derive_id("bookmark", self.execution.execution_id, waits_for)
+        self.moves.append(
+            Wait(Bookmark(bookmark_id, self.execution.execution_id, waits_for, instance_id=instance_id))
+        )
+        return bookmark_id
+
+    def intend(self, intention: Intention) -> None:
+        """Cause an effect after the commit."""
+        self.moves.append(Intend(intention))
+
+    def set_variable(self, variable: str, value: Json) -> None:
+        """Set a variable of the instance."""
+        self.moves.append(SetTo(variable, value))
+
+    def fault(self, failure: Failure) -> None:
+        """Fault here."""
+        self.moves.append(FaultWith(failure))
+
+    def end(self, output: Json) -> None:
+        """Complete the whole instance."""
+        self.moves.append(End(output))
+
+
+# --- properties: what a node of the tree may say ---
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property of an activity, for reading, writing and checking trees.
+
+    `kind`: value (JSON, may hold expressions), value_map (an object of such, or one expression for it), text,
+    number (whole, from 1), flag, variable (a name), options (plain JSON object), child, children, branches
+    (children by outcome).
+    """
+
+    kind: str
+    required: bool = False
+
+
+CHILD_KINDS = frozenset({"child", "children", "branches"})
+
+
+class Activity:
+    """A node of a definition. Subclasses name their properties and behave in three moments."""
+
+    properties: ClassVar[dict[str, Property]]
+    result: str | None
+
+    def __init__(self, **values: Any) -> None:  # noqa: ANN401 - checked by kind when the tree is read
+        for name in self.all_properties():
+            setattr(self, name, values.pop(name, None))
+        if values:
+            raise TypeError(f"{self.type} has no property {', '.join(sorted(values))}")
+
+    @property
+    def type(self) -> str:
+        """The activity's type in a tree."""
+        return type(self).__name__
+
+    @classmethod
+    def all_properties(cls) -> dict[str, Property]:
+        """Return its own properties, and those that every activity has."""
+        return {**cls.properties, "result": Property("variable")}
+
+    def children(self) -> Iterator[tuple[str, Activity]]:
+        """Yield (key, child), the key being the child's place in here, as `then` or `activities[0]`."""
+        for name, each in self.properties.items():
+            value = getattr(self, name)
+            if value is None or each.kind not in CHILD_KINDS:
+                continue
+            if each.kind == "child":
+                yield name, value
+            elif each.kind == "children":
+                for index, child in enumerate(value):
+                    yield f"{name}[{index}]", child
+            else:
+                for outcome, child in value.items():
+                    yield f"{name}.{outcome}", child
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the node as data, without properties that were not given."""
+        written: dict[str, Json] = {"type": self.type}
+        for name, each in self.all_properties().items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if each.kind == "child":
+                written[name] = value.to_json()
+            elif each.kind == "children":
+                written[name] = [child.to_json() for child in value]
+            elif each.kind == "branches":
+                written[name] = {outcome: child.to_json() for outcome, child in value.items()}
+            else:
+                written[name] = to_json(value)
+        return written
+
+    # --- the three moments ---
+
+    def enter(self, visit: Visit) -> None:
+        """Begin an execution."""
+        raise NotImplementedError
+
+    def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
+        """Go on after a child; the default ends with the child's end."""
+        del key, outcome
+        visit.complete()
+
+    def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
+        """Go on after a wait."""
+        raise NotImplementedError

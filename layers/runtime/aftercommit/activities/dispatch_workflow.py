@@ -1,0 +1,107 @@
+"""DispatchWorkflow: start a child workflow after the commit that decided it, and wait for it or not."""
+
+from aftercommit.activities.activity import Activity, Property, Visit
+from aftercommit.errors import ExpressionError
+from aftercommit.ids import derive_id
+from aftercommit.model import Failure, Json, Outcome, intend_start
+
+_BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
+
+
+class DispatchWorkflow(Activity):
+    """Starts `workflow` with `input`.
+
+    Not waiting, it completes at once with {instance_id} and outcome Dispatched. Waiting, it ends with the
+    child: outcome Completed and the child's output, or Faulted, Cancelled, DispatchFailed with
+    {instance_id, error: {type, message}}. A branch in `on` handles its outcome; a bad ending that none
+    handles faults here, so that no child's failure passes for success.
+    """
+
+    properties = {
+        "workflow": Property("text", required=True),
+        "version": Property("number"),
+        "input": Property("value_map"),
+        "correlation_id": Property("value"),
+        "channel": Property("text"),
+        "wait": Property("flag"),
+        "on": Property("branches"),
+    }
+    workflow: str
+    version: int | None
+    input: dict[str, Json] | None
+    correlation_id: Json
+    channel: str | None
+    wait: bool | None
+    on: dict[str, Activity] | None
+
+    def __init__(  # noqa: PLR0913 - one keyword per property
+        self,
+        workflow: str,
+        *,
+        input: dict[str, Json] | None = None,  # noqa: A002 - the word of the design
+        wait: bool = False,
+        result: str | None = None,
+        on: dict[str, Activity] | None = None,
+        version: int | None = None,
+        correlation_id: Json = None,
+        channel: str | None = None,
+    ) -> None:
+        super().__init__(
+            workflow=workflow,
+            version=version,
+            input=input,
+            correlation_id=correlation_id,
+            channel=channel,
+            wait=wait or None,
+            on=on,
+            result=result,
+        )
+
+    def enter(self, visit: Visit) -> None:
+        """Intend the start; the child's id derives from this execution, so a repeat names the same child."""
+        execution_id = visit.execution.execution_id
+        correlation_id = visit.evaluate(self.correlation_id)
+        if correlation_id is not None and not isinstance(correlation_id, str):
+            raise ExpressionError(str(self.correlation_id), "a correlation id must be text")
+        child_id = derive_id("child", execution_id)
+        visit.memory["instance_id"] = child_id
+        intention = intend_start(
+            execution_id,
+            definition_id=self.workflow,
+            version=self.version,
+            input=visit.evaluate(self.input or {}),
+            correlation_id=correlation_id or visit.correlation_id,
+            channel=self.channel,
+            depth=visit.depth + 1,
+            bookmark_id=visit.wait("child", instance_id=child_id) if self.wait else None,
+        )
+        visit.intend(intention)
+        if not self.wait:
+            self._go_on(visit, Outcome.DISPATCHED, {"instance_id": child_id})
+
+    def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
+        """Take the child's ending."""
+        if outcome == Outcome.COMPLETED:
+            self._go_on(visit, outcome, value)
+            return
+        failure = value or {}
+        result = {"instance_id": visit.memory["instance_id"], "error": failure}
+        if outcome in _BAD_ENDINGS and outcome not in (self.on or {}):
+            told = f": {failure['message']}" if failure.get("message") else ""
+            visit.fault(Failure(f"Child{outcome}", f"child {self.workflow} ended {outcome}{told}"))
+            return
+        self._go_on(visit, outcome, result)
+
+    def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
+        """End after the branch, with the outcome that chose it."""
+        del key, outcome
+        visit.complete(visit.memory["outcome"])
+
+    def _go_on(self, visit: Visit, outcome: str, result: Json) -> None:
+        if outcome in (self.on or {}):
+            visit.memory["outcome"] = outcome
+            if self.result:  # set before the branch runs, so that it can read it
+                visit.set_variable(self.result, result)
+            visit.schedule(f"on.{outcome}")
+        else:
+            visit.complete(outcome, result)

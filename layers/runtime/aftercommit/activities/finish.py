@@ -1,0 +1,18 @@
+"""Finish: complete the whole instance now."""
+
+from aftercommit.activities.activity import NOTHING, Activity, Property, Visit
+from aftercommit.model import Json
+
+
+class Finish(Activity):
+    """Completes the instance, from wherever it stands; without `output`, the definition's output applies."""
+
+    properties = {"output": Property("value")}
+    output: Json
+
+    def __init__(self, output: Json = None, *, result: str | None = None) -> None:
+        super().__init__(output=output, result=result)
+
+    def enter(self, visit: Visit) -> None:
+        """End the instance."""
+        visit.end(NOTHING if self.output is None else visit.evaluate(self.output))

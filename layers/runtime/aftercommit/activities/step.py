@@ -1,0 +1,53 @@
+"""Step: run a Python function, once per committed result."""
+
+from collections.abc import Callable
+from typing import Any
+
+from aftercommit.activities.activity import Activity, Property, Visit
+from aftercommit.model import Json
+
+
+class Step(Activity):
+    """Runs the activity function named `activity`; its return value goes into `result`.
+
+    The inputs are evaluated once, when the step is reached, so that every attempt gets the same ones.
+    """
+
+    properties = {
+        "activity": Property("text", required=True),
+        "inputs": Property("value_map"),
+        "retry": Property("options"),
+    }
+    activity: str
+    inputs: dict[str, Json] | None
+    retry: dict[str, Json] | None
+
+    def __init__(
+        self,
+        activity: str | Callable[..., Any],
+        *,
+        result: str | None = None,
+        retry: Any = None,  # noqa: ANN401 - a Retry, or its JSON
+        inputs: dict[str, Json] | None = None,
+        **more_inputs: Json,
+    ) -> None:
+        name = activity if isinstance(activity, str) else activity_name(activity)
+        super().__init__(
+            activity=name,
+            inputs={**(inputs or {}), **more_inputs} or None,
+            retry=retry.to_json() if hasattr(retry, "to_json") else retry,
+            result=result,
+        )
+
+    def enter(self, visit: Visit) -> None:
+        """Evaluate the inputs and become ready for a worker."""
+        visit.memory["inputs"] = visit.evaluate(self.inputs or {})
+        visit.make_ready()
+
+
+def activity_name(function: Callable[..., Any]) -> str:
+    """Return the name under which `@activity` registered a function; TypeError if it is none."""
+    name: str | None = getattr(function, "activity_name", None)
+    if name is None:
+        raise TypeError(f"{function!r} is no activity: decorate it with @activity")
+    return name

@@ -1,0 +1,221 @@
+"""A burst: run an instance from where it stands until it waits, ends, or the worker's time is up.
+
+It holds the lease from before its first step to its last commit. If it dies anywhere, what it committed
+stands, the sweep finds the instance by `due_at`, and the next burst goes on from the last commit.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from aftercommit import clock, engine
+from aftercommit.activities.step import Step
+from aftercommit.checkpoint import Pending, commit_end, commit_step
+from aftercommit.errors import (
+    InstanceEndedError,
+    ItemSettledError,
+    ResultTooLargeError,
+    UnknownActivityError,
+    WorkerDiedError,
+)
+from aftercommit.functions import ActivityContext, ActivityFunction, Retry, failure_of, find_function
+from aftercommit.instances import Held, find_head, load
+from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, RESULT_BYTES_MAX
+from aftercommit.log import logger
+from aftercommit.model import Abort, Command, Execution, Failure, Finish, Raise, Start, State, dumps
+from aftercommit.queue import Message, Sending, send
+from aftercommit.settings import settings
+from aftercommit.tables import HeadRow, ItemRow
+from aftercommit.writes import Update
+
+UNKNOWN_ACTIVITY_DELAY_SECONDS = 60
+_COMMIT_SECONDS = 2  # kept free at the end of an invocation for the last commit
+
+
+@dataclass
+class Worker:
+    """One invocation: until when it may work, and whether it has its whole time before it.
+
+    A fresh invocation runs its first step even if that declares to need more than any invocation has.
+    """
+
+    deadline: float  # seconds since the epoch
+    fresh: bool = True
+
+    def has_time_for(self, seconds: float) -> bool:
+        """Whether so much can be done before the deadline, with the last commit still to come."""
+        return clock.now() + seconds + _COMMIT_SECONDS <= self.deadline
+
+
+class Burst:
+    """The run of one leased instance by one worker."""
+
+    def __init__(self, head: HeadRow, worker: Worker) -> None:
+        self.worker = worker
+        self.held: Held = load(head)
+        self.pending = Pending()
+
+    @property
+    def state(self) -> State:
+        """The instance's state, as far as this burst has advanced it."""
+        return self.held.state
+
+    def apply(self, command: Command) -> bool:
+        """Advance the state by a command; returns False if it met nothing to apply to."""
+        at = clock.to_text(clock.now())
+        # The instant goes through its stored form, so that a replay decides by the very same one.
+        decision = engine.advance(self.held.definition, self.state, command, clock.from_text(at))
+        if decision.applied:
+            self.pending.add(command, decision, at)
+        return decision.applied
+
+    def run(self, first: Command | None = None, *, ack: Update | None = None) -> None:
+        """Apply `first`, then run steps until nothing can run or time is up; commits as it goes.
+
+        `ack` settles the item that caused the burst, in the first commit. If it turns out to be settled
+        already, its effect is dropped and the burst goes on without it. Raises OvertakenError when another
+        writer decided first.
+        """
+        self.pending.ack = ack
+        try:
+            self._begin(first)
+            self._loop()
+        except ItemSettledError:
+            logger.info("item settled already", extra={"instance_id": self.state.instance_id})
+            self._reload()
+            self._begin(None)
+            self._loop()
+
+    def _reload(self) -> None:
+        head = find_head(self.held.tenant, self.state.instance_id)
+        if head is None or head.lease_token != self.held.head.lease_token:
+            raise InstanceEndedError(f"instance {self.state.instance_id} has another owner now")
+        self.held = load(head)
+        self.pending = Pending()
+
+    def _begin(self, first: Command | None) -> None:
+        if not self.state.status.ended and not self.state.executions:
+            self.apply(Start())
+        if self.held.stalled >= settings().leases_max:
+            self._stop_killer()
+        if first:
+            self.apply(first)
+
+    def _stop_killer(self) -> None:
+        """Count the activity that keeps ending its workers as raised, so that its policy applies."""
+        error = WorkerDiedError(f"{self.held.stalled} workers ended without a result")
+        if self.state.ready:
+            execution = self.state.executions[self.state.ready[0]]
+            self.apply(self._raised(execution, failure_of(error), started_at=""))
+        else:
+            self.apply(Abort(failure_of(error)))
+        self._commit_step()
+
+    def _loop(self) -> None:
+        while self.state.ready and not self.state.status.ended:
+            execution = self.state.executions[self.state.ready[0]]
+            needed = 0 if self.worker.fresh else self._seconds_needed(execution)
+            if not self.worker.has_time_for(needed):
+                self._continue_elsewhere()
+                return
+            self.worker.fresh = False
+            self.apply(self._run_step(execution))
+            if self._must_commit() and self.state.ready and not self.state.status.ended:
+                self._commit_step()
+        commit_end(self.held, self.pending)
+
+    def _must_commit(self) -> bool:
+        return bool(
+            self.held.definition.commit == "step"
+            or self.pending.intentions
+            or self.pending.bytes > BURST_COMMANDS_BYTES_MAX
+        )
+
+    def _commit_step(self) -> None:
+        commit_step(self.held, self.pending)
+        self.pending = Pending()
+
+    def _continue_elsewhere(self) -> None:
+        """Stop in time: commit, and have another invocation go on at once (or the sweep, if this dies)."""
+        commit_end(self.held, self.pending, due_at=clock.now() + settings().eager_head_start_seconds)
+        send([Sending(Message(self.held.tenant, instance_id=self.state.instance_id))])
+
+    def _seconds_needed(self, execution: Execution) -> float:
+        try:
+            return find_function(self._step(execution).activity).timeout_seconds
+        except UnknownActivityError:
+            return 0
+
+    def _step(self, execution: Execution) -> Step:
+        step = self.held.definition.activities[execution.activity_id]
+        if not isinstance(step, Step):
+            raise TypeError(f"{execution.activity_id} is ready but no step")
+        return step
+
+    def _run_step(self, execution: Execution) -> Command:
+        started_at = clock.to_text(clock.now())
+        try:
+            function = find_function(self._step(execution).activity)
+        except UnknownActivityError as error:
+            # Tried again until the code is there: a deploy that is rolled back heals what it broke.
+            retry_at = clock.to_text(clock.now() + UNKNOWN_ACTIVITY_DELAY_SECONDS)
+            return Raise(execution.execution_id, failure_of(error), retry_at, started_at)
+        context = ActivityContext(
+            idempotency_key=execution.execution_id,
+            attempt=execution.attempt,
+            instance_id=self.state.instance_id,
+            correlation_id=self.state.correlation_id,
+            tenant=self.held.tenant,
+            deadline=self.worker.deadline,
+            depth=self.state.depth,
+        )
+        try:
+            result = _call(function, execution, context)
+        except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
+            logger.info(
+                "step raised",
+                extra={
+                    "instance_id": self.state.instance_id,
+                    "activity_id": execution.activity_id,
+                    "error_type": type(error).__name__,
+                },
+            )
+            return self._raised(execution, failure_of(error), started_at=started_at)
+        return Finish(execution.execution_id, result, context.intentions, started_at)
+
+    def _raised(self, execution: Execution, failure: Failure, *, started_at: str) -> Raise:
+        retry_at = self._policy(execution).next_attempt_at(
+            attempt=execution.attempt - execution.memory.get("uncounted", 0),
+            failure=failure,
+            at=clock.now(),
+            execution_id=execution.execution_id,
+        )
+        told = clock.to_text(retry_at) if retry_at is not None else None
+        return Raise(execution.execution_id, failure, told, started_at)
+
+    def _policy(self, execution: Execution) -> Retry:
+        step = self._step(execution)
+        if step.retry is not None:
+            return Retry.from_json(step.retry)
+        return find_function(step.activity).retry
+
+
+def _call(function: ActivityFunction, execution: Execution, context: ActivityContext) -> Any:  # noqa: ANN401
+    # A copy per attempt: what a function does to its arguments stays with it.
+    inputs = _copy(execution.memory["inputs"])
+    result = function.call(**inputs, context=context) if function.takes_context else function.call(**inputs)
+    text = dumps(result)  # also refuses what is no JSON, while the step can still be told so
+    if len(text) > RESULT_BYTES_MAX and len(text.encode()) > RESULT_BYTES_MAX:
+        raise ResultTooLargeError(
+            f"{function.name} returned {len(text.encode())} bytes; a result may have {RESULT_BYTES_MAX}"
+        )
+    return json.loads(text) if isinstance(result, dict | list | tuple) else result
+
+
+def _copy(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, dict):
+        return {key: _copy(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_copy(each) for each in value]
+    return value
+

@@ -1,0 +1,151 @@
+"""The checkpoint: what a burst decided, visible whole or not at all.
+
+The log position is the fence: whoever puts revision n+1 first has committed it, and anyone else at n is
+overtaken. The lease only saves double work. If a worker dies before, nothing happened; if after, the next
+one replays the row.
+"""
+
+from dataclasses import dataclass, field
+
+from aftercommit import clock
+from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
+from aftercommit.ids import new_token
+from aftercommit.incidents import incident_put
+from aftercommit.instances import Held, snapshot_writes
+from aftercommit.model import (
+    Command,
+    Decision,
+    Incident,
+    Intention,
+    Json,
+    command_to_json,
+    dumps,
+)
+from aftercommit.outbox import item_put
+from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, revision_name
+from aftercommit.writes import Put, Update, Write, commit
+
+
+@dataclass
+class Pending:
+    """What a burst has decided since its last commit."""
+
+    commands: list[dict[str, Json]] = field(default_factory=list)
+    journal: list[dict[str, Json]] = field(default_factory=list)
+    intentions: list[Intention] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    ack: Update | None = None  # settles the outbox item that caused the burst
+    bytes: int = 0
+
+    def add(self, command: Command, decision: Decision, at: str) -> None:
+        """Take in a command and what it led to."""
+        written = {"at": at, "command": command_to_json(command)}
+        self.commands.append(written)
+        self.bytes += len(dumps(written))
+        self.journal += [{"at": at, **line} for line in decision.journal]
+        self.intentions += decision.intentions
+        self.incidents += decision.incidents
+
+
+def commit_step(held: Held, pending: Pending) -> None:
+    """Commit a burst that goes on: one small row, and whatever effects were decided with it.
+
+    Raises OvertakenError if another writer was first, ItemSettledError if the item that caused the burst is
+    no longer undone: in both cases nothing of `pending` has happened, and `held` is void.
+    """
+    at = clock.now()
+    row = _revision_row(held, pending, at)
+    _commit(held, row, [_revision_put(row), *_effects(held, pending, at)])
+
+
+def commit_end(held: Held, pending: Pending, *, due_at: float | None = None) -> None:
+    """Commit a burst that stops here, and give the lease back; the head takes in all rows so far.
+
+    `due_at`: when the sweep is to go on with an instance that still has steps to run. Raises as
+    `commit_step` does.
+    """
+    at = clock.now()
+    row = _revision_row(held, pending, at)
+    inline, snapshot_puts = snapshot_writes(held.head.instance_key, held.revision + 1, held.state)
+    moment = clock.to_text(at)
+    status = held.state.status
+    actions = [
+        HeadRow.status.set(status.value),
+        HeadRow.revision.set(held.revision + 1),
+        HeadRow.updated_at.set(moment),
+        HeadRow.lease_token.remove(),
+        HeadRow.lease_until.remove(),
+        HeadRow.leases.remove(),
+        HeadRow.sends.remove(),
+        HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove(),
+        HeadRow.snapshot.set(inline) if inline is not None else HeadRow.snapshot.remove(),
+    ]
+    if status.ended:
+        actions.append(HeadRow.ended_at.set(moment))
+    # Closes: the lease ran out and another worker, or a cancel, has written the head since.
+    own_lease = HeadRow.lease_token == held.head.lease_token
+    head = Update("head", HeadRow(held.head.instance_key, "head"), actions, own_lease)
+    _commit(held, row, [_revision_put(row), *snapshot_puts, *_effects(held, pending, at), head])
+    _remove_old_snapshot(held, snapshot_puts)
+
+
+def _revision_row(held: Held, pending: Pending, at: float) -> RevisionRow:
+    revision = held.revision + 1
+    return RevisionRow(
+        held.head.instance_key,
+        revision_name(revision),
+        revision=revision,
+        commands=dumps(pending.commands),
+        journal=dumps(pending.journal),
+        leases=held.head.leases,
+        nonce=new_token(),
+        committed_at=clock.to_text(at),
+    )
+
+
+def _revision_put(row: RevisionRow) -> Put:
+    return Put("revision", row, RevisionRow.instance_key.does_not_exist())  # closes: two authors of one position
+
+
+def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
+    instance_id = held.head.instance_id
+    effects: list[Write] = [
+        item_put(held.tenant, instance_id, intention, at) for intention in pending.intentions
+    ]
+    effects += [incident_put(held.tenant, instance_id, incident, at) for incident in pending.incidents]
+    if pending.ack:
+        effects.append(pending.ack)
+    return effects
+
+
+def _commit(held: Held, row: RevisionRow, writes: list[Write]) -> None:
+    try:
+        commit(writes)
+    except (ConditionFailedError, TryLaterError) as error:
+        # After a request that was tried again, or that brought no answer, the row may be our own.
+        if not _is_own(row):
+            raise _read_loss(error, held) from error
+    held.revision += 1
+
+
+def _is_own(row: RevisionRow) -> bool:
+    try:
+        return bool(RevisionRow.get(row.instance_key, row.row, consistent_read=True).nonce == row.nonce)
+    except RevisionRow.DoesNotExist:
+        return False
+
+
+def _read_loss(error: ConditionFailedError | TryLaterError, held: Held) -> Exception:
+    if isinstance(error, TryLaterError):
+        return error
+    if "revision" in error.purposes or "head" in error.purposes:
+        return OvertakenError(f"instance {held.head.instance_id} went on without this worker: {error}")
+    return ItemSettledError(str(error))
+
+
+def _remove_old_snapshot(held: Held, puts: list[Put]) -> None:
+    """Remove the snapshot row that the head no longer names; one left behind goes with the instance."""
+    if held.snapshot_row:
+        SnapshotRow(held.head.instance_key, held.snapshot_row).delete()
+    held.snapshot_row = str(puts[0].row.row) if puts else None  # type: ignore[attr-defined]
+

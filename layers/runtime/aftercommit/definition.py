@@ -1,0 +1,202 @@
+"""Definitions: trees of activities as data, read and checked whole; every fault is named with its path."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from aftercommit import expressions, schema
+from aftercommit.activities import TYPES, Activity
+from aftercommit.activities.activity import Property
+from aftercommit.errors import DefinitionRefusedError
+from aftercommit.functions import Retry
+from aftercommit.ids import derive_fingerprint
+from aftercommit.limits import DEFINITION_BYTES_MAX, NAME_CHARACTERS_MAX
+from aftercommit.model import Json, dumps, size_of
+
+LEVELS_MAX = 100
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "commit": ("step", "burst"),
+    "incidents": ("fault", "continue"),
+}
+_TOP = {"id", "version", "inputs", "root", "output", "options"}
+
+Faults = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A read and checked definition. `activities` maps each path (as `root.activities[2]`) to its node."""
+
+    definition_id: str
+    version: int
+    inputs: dict[str, Json]
+    output: Json
+    commit: str
+    incidents: str
+    root: Activity
+    data: dict[str, Json]  # the tree as it was written, without its version
+    activities: dict[str, Activity] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything but the version: equal trees have equal ones."""
+        return derive_fingerprint(dumps(_sorted(self.data)))
+
+
+def read_definition(data: Json, *, version: int | None = None, known: frozenset[str] | None = None) -> Definition:
+    """Read a definition from its data.
+
+    `version` overrides the one in the data. `known` are the names of the deployed activity functions; when
+    given, a step that names another is a fault. Raises DefinitionRefusedError with all faults at once.
+    """
+    if not isinstance(data, dict):
+        raise DefinitionRefusedError([("definition", f"expected an object, got {type(data).__name__}")])
+    if size_of(data) > DEFINITION_BYTES_MAX:
+        raise DefinitionRefusedError(
+            [("definition", f"is {size_of(data)} bytes; at most {DEFINITION_BYTES_MAX} are stored")]
+        )
+    reader = _Reader(known)
+    reader.check_top(data)
+    root = reader.read_activity(data["root"], "root", 1) if "root" in data else None
+    if reader.faults or root is None:
+        raise DefinitionRefusedError(reader.faults)
+    options = data.get("options", {})
+    return Definition(
+        definition_id=data["id"],
+        version=version or data.get("version", 1),
+        inputs=data.get("inputs", {}),
+        output=data.get("output"),
+        commit=options.get("commit", "step"),
+        incidents=options.get("incidents", "fault"),
+        root=root,
+        data={key: value for key, value in data.items() if key != "version"},
+        activities=reader.activities,
+    )
+
+
+class _Reader:
+    def __init__(self, known: frozenset[str] | None) -> None:
+        self.known = known
+        self.faults: Faults = []
+        self.activities: dict[str, Activity] = {}
+
+    def fault(self, path: str, message: str) -> None:
+        self.faults.append((path, message))
+
+    def check_top(self, data: dict[str, Json]) -> None:
+        for key in sorted(data.keys() - _TOP):
+            self.fault(key, "unknown property")
+        if "root" not in data:
+            self.fault("root", "is missing")
+        check_name(data.get("id"), "id", self.faults)
+        version = data.get("version", 1)
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            self.fault("version", "must be a whole number from 1")
+        self.faults += schema.find_schema_faults(data.get("inputs", {}), "inputs")
+        self.faults += expressions.find_faults(data.get("output"), "output")
+        self._check_options(data.get("options", {}))
+
+    def _check_options(self, options: Json) -> None:
+        if not isinstance(options, dict):
+            self.fault("options", "must be an object")
+            return
+        for name, value in options.items():
+            allowed = _OPTIONS.get(name)
+            if allowed is None:
+                self.fault(f"options.{name}", "unknown option")
+            elif value not in allowed:
+                self.fault(f"options.{name}", f"must be one of {', '.join(allowed)}")
+
+    def read_activity(self, data: Json, path: str, level: int) -> Activity | None:
+        if level > LEVELS_MAX:
+            self.fault(path, f"is nested deeper than {LEVELS_MAX} levels")
+            return None
+        if not isinstance(data, dict) or "type" not in data:
+            self.fault(path, 'expected an activity: an object with a "type"')
+            return None
+        kind = TYPES.get(data["type"]) if isinstance(data["type"], str) else None
+        if kind is None:
+            self.fault(path, f'unknown activity type "{data["type"]}"')
+            return None
+        properties = kind.all_properties()
+        for name in sorted(data.keys() - properties.keys() - {"type"}):
+            self.fault(f"{path}.{name}", f"{data['type']} has no such property")
+        values = {
+            name: self._read_property(each, data.get(name), f"{path}.{name}", level)
+            for name, each in properties.items()
+        }
+        read = kind.__new__(kind)
+        Activity.__init__(read, **values)
+        self.activities[path] = read
+        self._check_step(data, path)
+        return read
+
+    def _check_step(self, data: dict[str, Json], path: str) -> None:
+        if data["type"] != "Step":
+            return
+        name = data.get("activity")
+        if self.known is not None and isinstance(name, str) and name not in self.known:
+            self.fault(f"{path}.activity", f'the deployed code has no activity named "{name}"')
+        if isinstance(data.get("retry"), dict):
+            try:
+                Retry.from_json(data["retry"])
+            except (TypeError, ValueError) as error:
+                self.fault(f"{path}.retry", str(error).replace("Retry.__init__() ", ""))
+
+    def _read_property(self, each: Property, value: Json, path: str, level: int) -> Any:  # noqa: ANN401
+        if value is None:
+            if each.required:
+                self.fault(path, "is missing")
+            return None
+        if each.kind == "child":
+            return self.read_activity(value, path, level + 1)
+        if each.kind == "children":
+            if not isinstance(value, list):
+                self.fault(path, "must be a list of activities")
+                return None
+            return [self.read_activity(child, f"{path}[{i}]", level + 1) for i, child in enumerate(value)]
+        if each.kind == "branches":
+            if not isinstance(value, dict):
+                self.fault(path, "must be an object of activities by outcome")
+                return None
+            return {key: self.read_activity(child, f"{path}.{key}", level + 1) for key, child in value.items()}
+        if each.kind in ("value", "value_map"):
+            if each.kind == "value_map" and not (isinstance(value, dict) or expressions.is_expression(value)):
+                self.fault(path, "must be an object, or an expression that gives one")
+            self.faults += expressions.find_faults(value, path)
+        elif message := _PLAIN_FAULTS[each.kind](value):
+            self.fault(path, message)
+        return value
+
+
+_PLAIN_FAULTS = {
+    "text": lambda value: None if isinstance(value, str) and value else "must be a text that is not empty",
+    "flag": lambda value: None if isinstance(value, bool) else "must be true or false",
+    "number": lambda value: (
+        None if type(value) is int and value >= 1 else "must be a whole number from 1"
+    ),
+    "options": lambda value: None if isinstance(value, dict) else "must be an object",
+    "variable": lambda value: (
+        None
+        if isinstance(value, str) and _VARIABLE_PATTERN.fullmatch(value)
+        else "must be a variable's name: letters, digits and _, not beginning with a digit"
+    ),
+}
+
+
+def check_name(name: Json, path: str, faults: Faults) -> None:
+    """Add a fault if `name` cannot be the id of a definition or an instance."""
+    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name) or len(name) > NAME_CHARACTERS_MAX:
+        faults.append(
+            (path, f"must be 1 to {NAME_CHARACTERS_MAX} letters, digits, '.', '_' or '-', beginning with no sign")
+        )
+
+
+def _sorted(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_sorted(each) for each in value]
+    return value

@@ -1,0 +1,69 @@
+"""Deliver: claim outbox items and send each to the command queue.
+
+Both paths meet here: the stream (eager) and the sweep. A claim goes right before its send; if the deliverer
+dies in between, the item is still undone and becomes due again.
+"""
+
+from math import ceil
+
+from aftercommit import clock
+from aftercommit.errors import AftercommitError, ConditionFailedError, MalformedRowError
+from aftercommit.functions import failure_of
+from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
+from aftercommit.log import logger
+from aftercommit.model import ItemStatus
+from aftercommit.outbox import claim, find_item, refuse, set_aside
+from aftercommit.queue import Message, Sending, send
+from aftercommit.tables import ItemRow, split_key
+
+
+def deliver(keys: list[tuple[str, str]]) -> int:
+    """Deliver the undone items of these (owner_key, item_id); returns how many were sent.
+
+    One item's failure stops no other. A timer that is further away than a message can wait stays for the
+    sweep.
+    """
+    claimed = [item for key in keys if (item := _claim(*key))]
+    if not claimed:
+        return 0
+    results = send([_sending(item) for item in claimed])
+    for item, failed in zip(claimed, results, strict=True):
+        if failed:
+            _record(item, failed)
+    return sum(1 for failed in results if failed is None)
+
+
+def _claim(owner_key: str, item_id: str) -> ItemRow | None:
+    at = clock.now()
+    try:
+        tenant, owner_id = split_key(owner_key)
+        item = find_item(tenant, owner_id, item_id)
+        if item is None or item.status != ItemStatus.UNDONE or _is_far(item, at):
+            return None
+        return item if claim(item, at) else None
+    except MalformedRowError as error:
+        logger.error("outbox item set aside", extra={"item_id": item_id, "reason": error.message})
+        set_aside(owner_key, item_id, error.message)
+    except AftercommitError as error:
+        # Not this item's turn to fail: it stays undone, and due.
+        logger.warning("claim failed", extra={"item_id": item_id, "reason": str(error)})
+    return None
+
+
+def _is_far(item: ItemRow, at: float) -> bool:
+    return bool(item.deliver_at) and clock.from_text(item.deliver_at) - at > QUEUE_DELAY_SECONDS_MAX
+
+
+def _sending(item: ItemRow) -> Sending:
+    message = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
+    wait = clock.from_text(item.deliver_at) - clock.now() if item.deliver_at else 0
+    return Sending(message, ceil(max(0.0, wait)), item.channel)
+
+
+def _record(item: ItemRow, error: Exception) -> None:
+    """Record that the queue did not take an item; if that fails too, it is simply due again."""
+    logger.warning("send failed", extra={"item_id": item.item_id, "reason": type(error).__name__})
+    try:
+        refuse(item, failure_of(error))
+    except (AftercommitError, ConditionFailedError) as failed:
+        logger.warning("attempt not recorded", extra={"item_id": item.item_id, "reason": str(failed)})

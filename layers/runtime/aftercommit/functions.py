@@ -1,0 +1,207 @@
+"""Activity functions: how plain Python functions become known by name, and what they may ask for.
+
+A function that is decorated stays what it was: call it in a test like any other.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, overload
+
+from aftercommit import clock, schema
+from aftercommit.errors import InstanceFaultError, RefusedError, UnknownActivityError
+from aftercommit.ids import derive_fraction, derive_id
+from aftercommit.model import Failure, Intention, Json, intend_start
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When an activity that raised runs again: durably, without a function that waits.
+
+    Attempt n waits first_delay_seconds * backoff ** (n - 1), at most delay_max_seconds, shortened by up to
+    `jitter` (a share) so that many do not come back at once. Errors whose class name is in `non_retryable`
+    are not tried again.
+    """
+
+    attempts_max: int = 3
+    first_delay_seconds: float = 1
+    backoff: float = 2
+    delay_max_seconds: float = 3600
+    jitter: float = 0.1
+    non_retryable: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense, naming the field."""
+        for name, least in (("attempts_max", 1), ("first_delay_seconds", 0), ("backoff", 1), ("jitter", 0)):
+            if not isinstance(getattr(self, name), int | float) or getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}")
+        if self.jitter > 1:
+            raise ValueError("jitter must be at most 1")
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as the `retry` of a Step."""
+        return {
+            "attempts_max": self.attempts_max,
+            "first_delay_seconds": self.first_delay_seconds,
+            "backoff": self.backoff,
+            "delay_max_seconds": self.delay_max_seconds,
+            "jitter": self.jitter,
+            "non_retryable": list(self.non_retryable),
+        }
+
+    @classmethod
+    def from_json(cls, written: dict[str, Json]) -> "Retry":
+        """Read a Step's `retry`; raises ValueError or TypeError for one that makes no sense."""
+        values = dict(written)
+        values["non_retryable"] = tuple(values.get("non_retryable", ()))
+        return cls(**values)
+
+    def next_attempt_at(self, *, attempt: int, failure: Failure, at: float, execution_id: str) -> float | None:
+        """Return when the attempt after `attempt` is due, or None if there is none."""
+        if attempt >= self.attempts_max or failure.type in self.non_retryable:
+            return None
+        delay = min(self.first_delay_seconds * self.backoff ** (attempt - 1), self.delay_max_seconds)
+        return at + delay * (1 - self.jitter * derive_fraction(execution_id, attempt))
+
+
+NO_RETRY = Retry(attempts_max=1)
+
+
+@dataclass(frozen=True)
+class ActivityFunction:
+    """A registered activity function. `timeout_seconds`: the time it needs to have left in its invocation."""
+
+    name: str
+    call: Callable[..., Any]
+    retry: Retry
+    timeout_seconds: float
+    takes_context: bool
+
+
+_registered: dict[str, ActivityFunction] = {}
+
+
+@overload
+def activity(function: F) -> F: ...
+@overload
+def activity(
+    *, name: str | None = None, retry: Retry | None = None, timeout_seconds: float = 10
+) -> Callable[[F], F]: ...
+def activity(
+    function: F | None = None,
+    *,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout_seconds: float = 10,
+) -> F | Callable[[F], F]:
+    """Register a function as an activity, by its own name unless `name` gives another.
+
+    `retry`: what happens when it raises (None: it faults at once). `timeout_seconds`: if less than this is
+    left of an invocation, the activity starts in a fresh one.
+    """
+
+    def register(function: F) -> F:
+        registered_name = name or function.__name__
+        known = _registered.get(registered_name)
+        if known and _origin(known.call) != _origin(function):
+            raise ValueError(
+                f"two activities are named {registered_name!r}: {_origin(known.call)} and {_origin(function)}"
+            )
+        _registered[registered_name] = ActivityFunction(
+            registered_name,
+            function,
+            retry or NO_RETRY,
+            timeout_seconds,
+            "context" in inspect.signature(function).parameters,
+        )
+        function.activity_name = registered_name  # type: ignore[attr-defined]
+        return function
+
+    return register if function is None else register(function)
+
+
+def _origin(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def find_function(name: str) -> ActivityFunction:
+    """Return the activity function of a name; raises UnknownActivityError if the deployed code has none."""
+    try:
+        return _registered[name]
+    except KeyError:
+        raise UnknownActivityError(f"the deployed code has no activity named {name!r}") from None
+
+
+def registered_names() -> frozenset[str]:
+    """Return the names of all registered activities."""
+    return frozenset(_registered)
+
+
+def descriptors() -> list[dict[str, Json]]:
+    """Return a descriptor (JSON Schema of inputs and output) per registered activity, by name."""
+    return [
+        {"name": name, **schema.describe(each.call), "retry": each.retry.to_json()}
+        for name, each in sorted(_registered.items())
+    ]
+
+
+@dataclass
+class ActivityContext:
+    """What an activity may ask for, by a parameter named `context`.
+
+    `idempotency_key` is the same on every attempt and for no other activity execution: hand it to outside
+    systems, so that what they do happens once.
+    """
+
+    idempotency_key: str
+    attempt: int
+    instance_id: str
+    correlation_id: str | None
+    tenant: str
+    deadline: float  # when the invocation ends, seconds since the epoch
+    depth: int = 0
+    logger: logging.Logger = field(default_factory=lambda: logging.getLogger("aftercommit.activity"))
+    intentions: list[Intention] = field(default_factory=list)
+
+    def remaining_seconds(self) -> float:
+        """Return how long the invocation still has."""
+        return self.deadline - clock.now()
+
+    def dispatch(
+        self,
+        workflow: str,
+        input: dict[str, Json] | None = None,  # noqa: A002 - the word of the design
+        *,
+        version: int | None = None,
+        correlation_id: str | None = None,
+        channel: str | None = None,
+    ) -> str:
+        """Start a workflow once this activity's result has committed, and never otherwise.
+
+        Returns the id the new instance will have. The n-th dispatch of an activity execution is the same
+        one on every attempt.
+        """
+        intention = intend_start(
+            derive_id("queued", self.idempotency_key, len(self.intentions)),
+            definition_id=workflow,
+            version=version,
+            input=input or {},
+            correlation_id=correlation_id or self.correlation_id,
+            channel=channel,
+            depth=self.depth + 1,
+        )
+        self.intentions.append(intention)
+        instance_id: str = intention.body["instance_id"]
+        return instance_id
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Tell an error as a failure: the class's name, and its message, bounded."""
+    name = type(error).__name__
+    message = error.message if isinstance(error, RefusedError) else str(error)
+    if isinstance(error, InstanceFaultError):
+        name = name.removesuffix("Error")
+    return Failure(name, (message or name)[:1_000])

@@ -1,0 +1,200 @@
+"""Instances as stored: a head, and the revision rows after it. Creating, leasing and loading them.
+
+Rule that loading rests on: every write of the head that gives its lease back comes with a revision row of
+its own. So a head whose lease was given back has no rows after it, and only one that was taken from a dead
+worker needs them read.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import cast
+
+from aftercommit import clock, engine
+from aftercommit.definition import Definition
+from aftercommit.definitions import load_definition
+from aftercommit.errors import (
+    ConditionFailedError,
+    InstanceEndedError,
+    LeaseHeldError,
+    MalformedRowError,
+    NotFoundError,
+)
+from aftercommit.ids import derive_shard, new_token
+from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
+from aftercommit.model import InstanceStatus, Json, Parent, State, command_from_json, dumps
+from aftercommit.settings import settings
+from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name, snapshot_name
+from aftercommit.writes import Put, Update, commit
+
+_LIVE = (InstanceStatus.PENDING, InstanceStatus.RUNNING, InstanceStatus.SUSPENDED)
+
+
+@dataclass
+class Held:
+    """An instance whose lease this worker has taken, and its state as loaded and then advanced."""
+
+    tenant: str
+    head: HeadRow
+    definition: Definition
+    state: State
+    revision: int  # of the last row the state covers
+    stalled: int  # leases before this one that committed nothing
+    snapshot_row: str | None  # the row of its own that the stored snapshot has, if any
+
+
+@dataclass(frozen=True)
+class Birth:
+    """What a new instance starts from."""
+
+    tenant: str
+    instance_id: str
+    owner: str  # of its definition
+    definition: Definition
+    inputs: dict[str, Json]
+    correlation_id: str | None = None
+    parent: Parent | None = None
+    depth: int = 0
+    request_fingerprint: str | None = None
+
+
+def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Put]:
+    """Return the writes that create an instance, only where none of that id exists.
+
+    With `lease_until` it is born running, its lease taken by this worker (the head's `lease_token`); else
+    pending, and due after the head start of the message that announces it.
+    """
+    state = State(birth.instance_id, birth.inputs, parent=birth.parent, depth=birth.depth)
+    moment = clock.to_text(at)
+    due_at = lease_until or at + settings().eager_head_start_seconds
+    head = HeadRow(
+        key_of(birth.tenant, birth.instance_id),
+        "head",
+        tenant=birth.tenant,
+        instance_id=birth.instance_id,
+        definition_id=birth.definition.definition_id,
+        definition_key=key_of(birth.tenant, birth.definition.definition_id),
+        definition_owner=birth.owner,
+        version=birth.definition.version,
+        status=(InstanceStatus.RUNNING if lease_until else InstanceStatus.PENDING).value,
+        revision=0,
+        correlation_id=birth.correlation_id,
+        correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
+        parent_instance_id=birth.parent.instance_id if birth.parent else None,
+        parent_item_id=birth.parent.item_id if birth.parent else None,
+        request_fingerprint=birth.request_fingerprint,
+        due_shard=derive_shard(birth.instance_id, settings().due_shards),
+        due_at=clock.to_text(due_at),
+        created_at=moment,
+        updated_at=moment,
+    )
+    if lease_until:
+        head.lease_token, head.lease_until, head.leases = new_token(), clock.to_text(lease_until), 1
+    absent = HeadRow.instance_key.does_not_exist()  # closes: two starts of one id
+    inline, puts = snapshot_writes(head.instance_key, 0, state)
+    head.snapshot = inline
+    return [Put("head", head, absent), *puts]
+
+
+def snapshot_writes(instance_key: str, revision: int, state: State) -> tuple[str | None, list[Put]]:
+    """Return (the snapshot if it stays in the head, the puts of its own row if it does not)."""
+    text = dumps(state.to_json())
+    if len(text.encode()) <= INLINE_SNAPSHOT_BYTES_MAX:
+        return text, []
+    row = SnapshotRow(instance_key, snapshot_name(revision), snapshot=text)
+    return None, [Put("snapshot", row)]
+
+
+def find_head(tenant: str, instance_id: str) -> HeadRow | None:
+    """Read the head of an instance as it is now."""
+    try:
+        return cast("HeadRow", HeadRow.get(key_of(tenant, instance_id), "head", consistent_read=True))
+    except HeadRow.DoesNotExist:
+        return None
+
+
+def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> HeadRow:
+    """Take the lease of an instance, and return its head: lock and load in one request.
+
+    `waiting` says whether a suspended instance is wanted too: only what resumes it has business with it.
+    Raises LeaseHeldError, InstanceEndedError (also for one that is suspended and not wanted), NotFoundError.
+    """
+    at = clock.to_text(clock.now())
+    row = HeadRow(key_of(tenant, instance_id), "head")
+    statuses = [each.value for each in _LIVE if waiting or each != InstanceStatus.SUSPENDED]
+    live = HeadRow.status.is_in(*statuses)  # closes: ended since the message was sent; also: it exists
+    free = HeadRow.lease_until.does_not_exist() | (HeadRow.lease_until <= at)  # closes: two workers at once
+    actions = [
+        HeadRow.lease_token.set(new_token()),
+        HeadRow.lease_until.set(clock.to_text(until)),
+        HeadRow.leases.set((HeadRow.leases | 0) + 1),
+        HeadRow.status.set(InstanceStatus.RUNNING.value),
+        # Left where it is if set, which saves moving it in its index; the sweep moves it when it gets there.
+        HeadRow.due_at.set(HeadRow.due_at | clock.to_text(until)),
+    ]
+    try:
+        commit([Update("lease", row, actions, live & free)])
+    except ConditionFailedError:
+        return _explain_refused_lease(tenant, instance_id, statuses)
+    return row
+
+
+def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str]) -> HeadRow:
+    head = find_head(tenant, instance_id)
+    if head is None:
+        raise NotFoundError(f"no instance {instance_id!r}", field="instance_id")
+    if head.status not in statuses:
+        raise InstanceEndedError(f"instance {instance_id} is {head.status}")
+    raise LeaseHeldError(f"instance {instance_id} is leased until {head.lease_until}")
+
+
+def load(head: HeadRow) -> Held:
+    """Load the instance whose lease was just taken: its snapshot, plus the rows of bursts that died."""
+    definition = load_definition(head.definition_owner, head.definition_id, int(head.version))
+    state, snapshot_row = load_snapshot(head)
+    revision, leases = int(head.revision), 0
+    # More than one lease since the head was last written: an earlier holder died, maybe after committing.
+    if head.leases > 1:
+        for row in rows_after(head):
+            replay(definition, state, row)
+            revision, leases = int(row.revision), int(row.leases)
+    if not state.status.ended and state.bookmarks and not state.ready:
+        state.status = InstanceStatus.SUSPENDED  # the lease has overwritten it in the head
+    stalled = int(head.leases) - leases - 1
+    return Held(head.tenant, head, definition, state, revision, stalled, snapshot_row)
+
+
+def load_snapshot(head: HeadRow) -> tuple[State, str | None]:
+    """Return the state that a head covers, and the name of the snapshot's own row if it has one."""
+    text, name = head.snapshot, None
+    if text is None:
+        name = snapshot_name(int(head.revision))
+        try:
+            text = SnapshotRow.get(head.instance_key, name, consistent_read=True).snapshot
+        except SnapshotRow.DoesNotExist:
+            raise MalformedRowError(f"the snapshot of {head.instance_id} is missing", field=name) from None
+    try:
+        state = State.from_json(
+            json.loads(text),
+            instance_id=head.instance_id,
+            status=head.status,
+            correlation_id=head.correlation_id,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedRowError(
+            f"the snapshot of {head.instance_id} cannot be read: {error!r}", field="snapshot"
+        ) from error
+    return state, name
+
+
+def rows_after(head: HeadRow) -> list[RevisionRow]:
+    """Read the revision rows that a head does not cover yet, in order."""
+    first, last = revision_name(int(head.revision) + 1), revision_name(10**10 - 1)
+    return list(
+        RevisionRow.query(head.instance_key, RevisionRow.row.between(first, last), consistent_read=True)
+    )
+
+
+def replay(definition: Definition, state: State, row: RevisionRow) -> None:
+    """Fold a committed revision into a state."""
+    for each in json.loads(row.commands):
+        engine.advance(definition, state, command_from_json(each["command"]), clock.from_text(each["at"]))

@@ -1,0 +1,394 @@
+"""The nouns that engine, checkpoint and delivery share: statuses, state, commands and intentions.
+
+Everything here is plain data that survives JSON, so that a snapshot plus the commands committed after
+it give the same state in any worker, at any time.
+"""
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from aftercommit.ids import derive_id
+
+Json = Any  # dict, list, str, int, float, bool or None, nested
+
+
+class InstanceStatus(StrEnum):
+    """Where an instance stands; the last three are endings."""
+
+    PENDING = "pending"  # stored, not run yet
+    RUNNING = "running"  # has work that needs no outside input
+    SUSPENDED = "suspended"  # waits at its bookmarks
+    COMPLETED = "completed"
+    FAULTED = "faulted"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can change any more."""
+        return self in _ENDINGS
+
+
+_ENDINGS = frozenset({InstanceStatus.COMPLETED, InstanceStatus.FAULTED, InstanceStatus.CANCELLED})
+
+
+class ItemStatus(StrEnum):
+    """Where an outbox item stands."""
+
+    UNDONE = "undone"  # its effect has not committed
+    DONE = "done"  # its effect has committed
+    FAILED = "failed"  # given up, with its consequence
+    CANCELLED = "cancelled"  # withdrawn before its effect committed
+
+
+class ItemCommand(StrEnum):
+    """What an outbox item intends."""
+
+    START = "start"  # create and run a child
+    RESUME = "resume"  # continue an instance at one of its bookmarks
+
+
+class ExecutionStatus(StrEnum):
+    """Where one activity execution stands."""
+
+    READY = "ready"  # a step to be run by a worker
+    WAITING = "waiting"  # at a bookmark
+    RUNNING = "running"  # a composite whose children run
+    FAULTED = "faulted"  # abandoned under the strategy `continue`
+
+
+class Outcome(StrEnum):
+    """How an activity execution ended, for its parent and its `on` branches."""
+
+    DONE = "Done"
+    DISPATCHED = "Dispatched"
+    COMPLETED = "Completed"
+    FAULTED = "Faulted"
+    CANCELLED = "Cancelled"
+    DISPATCH_FAILED = "DispatchFailed"
+
+
+@dataclass(slots=True)
+class Failure:
+    """What went wrong: `type` for programs, `message` for people."""
+
+    type: str
+    message: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return {type, message}."""
+        return {"type": self.type, "message": self.message}
+
+
+@dataclass(slots=True)
+class Execution:
+    """One live run of one activity; it leaves the state when it ends."""
+
+    execution_id: str
+    activity_id: str  # the activity's path in the tree, as `root.activities[2]`
+    scheduled_by: str = ""  # execution id of its parent; empty for the root
+    iteration: int = 0
+    status: ExecutionStatus = ExecutionStatus.RUNNING
+    attempt: int = 1
+    memory: dict[str, Json] = field(default_factory=dict)  # what the activity itself keeps
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it without what stands at its default, to keep snapshots small."""
+        written: dict[str, Json] = {"activity_id": self.activity_id, "status": self.status.value}
+        if self.scheduled_by:
+            written["scheduled_by"] = self.scheduled_by
+        if self.iteration:
+            written["iteration"] = self.iteration
+        if self.attempt > 1:
+            written["attempt"] = self.attempt
+        if self.memory:
+            written["memory"] = self.memory
+        return written
+
+
+@dataclass(slots=True)
+class Bookmark:
+    """A durable wait point of an instance."""
+
+    bookmark_id: str
+    execution_id: str
+    waits_for: str  # "child" or "retry"
+    instance_id: str | None = None  # the child waited for
+    until: str | None = None  # when a retry is due
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it without what is absent."""
+        written: dict[str, Json] = {"execution_id": self.execution_id, "waits_for": self.waits_for}
+        if self.instance_id:
+            written["instance_id"] = self.instance_id
+        if self.until:
+            written["until"] = self.until
+        return written
+
+
+@dataclass(slots=True)
+class Parent:
+    """Who started an instance from inside a workflow; `bookmark_id` is set while that one waits for it."""
+
+    instance_id: str
+    item_id: str
+    bookmark_id: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it without what is absent."""
+        written = {"instance_id": self.instance_id, "item_id": self.item_id}
+        if self.bookmark_id:
+            written["bookmark_id"] = self.bookmark_id
+        return written
+
+
+@dataclass(slots=True)
+class State:
+    """All that an instance is, between two commands. The engine changes it in place."""
+
+    instance_id: str
+    inputs: dict[str, Json]
+    status: InstanceStatus = InstanceStatus.PENDING
+    correlation_id: str | None = None
+    parent: Parent | None = None
+    depth: int = 0  # dispatches above it
+    variables: dict[str, Json] = field(default_factory=dict)
+    executions: dict[str, Execution] = field(default_factory=dict)
+    ready: list[str] = field(default_factory=list)  # execution ids of steps, in the order to run
+    bookmarks: dict[str, Bookmark] = field(default_factory=dict)
+    output: Json = None
+    failure: Failure | None = None  # why it faulted
+    sizes: dict[str, int] | None = None  # bytes by variable; computed when first needed, never stored
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the snapshot; ids and status that the head row carries anyway are left to it."""
+        written: dict[str, Json] = {"inputs": self.inputs}
+        if self.depth:
+            written["depth"] = self.depth
+        if self.parent:
+            written["parent"] = self.parent.to_json()
+        if self.variables:
+            written["variables"] = self.variables
+        if self.executions:
+            written["executions"] = {key: each.to_json() for key, each in self.executions.items()}
+        if self.ready:
+            written["ready"] = self.ready
+        if self.bookmarks:
+            written["bookmarks"] = {key: each.to_json() for key, each in self.bookmarks.items()}
+        if self.output is not None:
+            written["output"] = self.output
+        if self.failure:
+            written["failure"] = self.failure.to_json()
+        return written
+
+    @classmethod
+    def from_json(
+        cls, written: dict[str, Json], *, instance_id: str, status: str, correlation_id: str | None = None
+    ) -> "State":
+        """Read a snapshot back."""
+        executions = {
+            key: Execution(
+                key,
+                each["activity_id"],
+                each.get("scheduled_by", ""),
+                each.get("iteration", 0),
+                ExecutionStatus(each["status"]),
+                each.get("attempt", 1),
+                each.get("memory", {}),
+            )
+            for key, each in written.get("executions", {}).items()
+        }
+        return cls(
+            instance_id=instance_id,
+            inputs=written["inputs"],
+            status=InstanceStatus(status),
+            correlation_id=correlation_id,
+            parent=Parent(**written["parent"]) if "parent" in written else None,
+            depth=written.get("depth", 0),
+            variables=written.get("variables", {}),
+            executions=executions,
+            ready=written.get("ready", []),
+            bookmarks={key: Bookmark(key, **each) for key, each in written.get("bookmarks", {}).items()},
+            output=written.get("output"),
+            failure=Failure(**written["failure"]) if "failure" in written else None,
+        )
+
+
+# --- commands: what the engine is told ---
+
+
+@dataclass(slots=True)
+class Start:
+    """Begin: schedule the root."""
+
+    kind = "start"
+
+
+@dataclass(slots=True)
+class Finish:
+    """A step's function has returned; `intentions` are those it queued through its context."""
+
+    execution_id: str
+    result: Json = None
+    intentions: list["Intention"] = field(default_factory=list)
+    started_at: str = ""
+    kind = "finish"
+
+
+@dataclass(slots=True)
+class Raise:
+    """A step's function has raised; `retry_at` (text instant) is set when its policy allows another attempt."""
+
+    execution_id: str
+    failure: Failure
+    retry_at: str | None = None
+    started_at: str = ""
+    kind = "raise"
+
+
+@dataclass(slots=True)
+class Resume:
+    """A bookmark's wait is over."""
+
+    bookmark_id: str
+    outcome: str
+    value: Json = None
+    kind = "resume"
+
+
+@dataclass(slots=True)
+class Cancel:
+    """End the instance as cancelled."""
+
+    reason: str
+    kind = "cancel"
+
+
+@dataclass(slots=True)
+class Abort:
+    """End the instance as faulted, for a reason outside any one activity."""
+
+    failure: Failure
+    kind = "abort"
+
+
+Command = Start | Finish | Raise | Resume | Cancel | Abort
+
+
+def command_to_json(command: Command) -> dict[str, Json]:
+    """Write a command as it is stored in a revision row."""
+    written: dict[str, Json] = {"kind": command.kind}
+    for name in command.__slots__:
+        value = getattr(command, name)
+        if isinstance(value, Failure):
+            written[name] = value.to_json()
+        elif name == "intentions":
+            if value:
+                written[name] = [each.to_json() for each in value]
+        elif value is not None and value != "":
+            written[name] = value
+    return written
+
+
+_COMMANDS: dict[str, type] = {each.kind: each for each in (Start, Finish, Raise, Resume, Cancel, Abort)}
+
+
+def command_from_json(written: dict[str, Json]) -> Command:
+    """Read a stored command back."""
+    values = {key: value for key, value in written.items() if key != "kind"}
+    if "failure" in values:
+        values["failure"] = Failure(**values["failure"])
+    if "intentions" in values:
+        values["intentions"] = [Intention.from_json(each) for each in values["intentions"]]
+    command: Command = _COMMANDS[written["kind"]](**values)
+    return command
+
+
+# --- what a command decides ---
+
+
+@dataclass(slots=True)
+class Intention:
+    """An effect to happen after the commit; becomes an outbox item.
+
+    `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
+    depth}; for resume: {instance_id, bookmark_id, outcome, value?}.
+    """
+
+    command: ItemCommand
+    item_id: str
+    body: dict[str, Json]
+    deliver_at: float | None = None  # not before; None: at once
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it for the revision row of the step that queued it."""
+        return {"command": self.command.value, "item_id": self.item_id, "body": self.body}
+
+    @classmethod
+    def from_json(cls, written: dict[str, Json]) -> "Intention":
+        """Read it back."""
+        return cls(ItemCommand(written["command"]), written["item_id"], written["body"])
+
+
+def intend_start(  # noqa: PLR0913 - everything of the command is stored
+    scheduled_by: str,
+    *,
+    definition_id: str,
+    version: int | None,
+    input: dict[str, Json],  # noqa: A002 - the word of the design
+    correlation_id: str | None,
+    channel: str | None,
+    depth: int,
+    bookmark_id: str | None = None,
+) -> Intention:
+    """Intend the start of a child. Its id and the item's derive from `scheduled_by`: a repeat names the same."""
+    body = {
+        "instance_id": derive_id("child", scheduled_by),
+        "definition_id": definition_id,
+        "version": version,
+        "input": input,
+        "correlation_id": correlation_id,
+        "channel": channel,
+        "depth": depth,
+        "bookmark_id": bookmark_id,
+    }
+    return Intention(
+        ItemCommand.START,
+        derive_id("dispatch", scheduled_by),
+        {key: value for key, value in body.items() if value is not None},
+    )
+
+
+@dataclass(slots=True)
+class Incident:
+    """A recorded fault that may need an operator."""
+
+    incident_id: str
+    failure: Failure
+    activity_id: str | None = None
+    execution_id: str | None = None
+
+
+@dataclass(slots=True)
+class Decision:
+    """What one command led to. The state was changed in place; the rest is to be committed with it.
+
+    `applied` is False when the command no longer meets what it speaks of (a bookmark already resumed, a
+    step already finished): then nothing was decided, and nothing changed.
+    """
+
+    applied: bool
+    intentions: list[Intention] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    journal: list[dict[str, Json]] = field(default_factory=list)
+
+
+def dumps(value: Json) -> str:
+    """Write compact JSON; NaN and infinities are refused with ValueError."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def size_of(value: Json) -> int:
+    """Return the bytes a value takes as stored JSON."""
+    return len(dumps(value).encode())

@@ -1,0 +1,237 @@
+"""Outbox items: born in the commit that decided them, claimed before each send, settled with their effect.
+
+An item's existence proves its owner's commit. While it is undone it has `due_at`, so the sweep finds it
+whoever died.
+"""
+
+import json
+from typing import cast
+
+from pynamodb.exceptions import AttributeDeserializationError
+
+from aftercommit import clock
+from aftercommit.errors import ConditionFailedError, MalformedRowError
+from aftercommit.ids import derive_id, derive_shard
+from aftercommit.incidents import incident_put
+from aftercommit.limits import MESSAGE_CHARACTERS_MAX, QUEUE_DELAY_SECONDS_MAX
+from aftercommit.model import (
+    Failure,
+    Incident,
+    Intention,
+    ItemCommand,
+    ItemStatus,
+    Json,
+    Outcome,
+    dumps,
+)
+from aftercommit.settings import settings
+from aftercommit.tables import ItemRow, key_of
+from aftercommit.writes import Put, Update, commit
+
+_DAY_SECONDS = 86_400
+
+
+def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put:
+    """Return the write that stores an intention; it belongs into the commit that decided it.
+
+    The commit's own fence (the revision row, or the condition on another item) keeps it from being put twice.
+    """
+    body = intention.body
+    deliver_at = intention.deliver_at
+    return Put(
+        "item",
+        ItemRow(
+            key_of(tenant, owner_id),
+            intention.item_id,
+            tenant=tenant,
+            owner_id=owner_id,
+            command=intention.command.value,
+            status=ItemStatus.UNDONE.value,
+            instance_id=body["instance_id"],
+            definition_id=body.get("definition_id"),
+            version=body.get("version"),
+            channel=body.get("channel"),
+            wait="bookmark_id" in body if intention.command == ItemCommand.START else None,
+            body=dumps(body),
+            deliver_at=clock.to_text(deliver_at) if deliver_at else None,
+            due_shard=derive_shard(intention.item_id, settings().due_shards),
+            due_at=clock.to_text(_first_due_at(at, deliver_at)),
+            created_at=clock.to_text(at),
+        ),
+    )
+
+
+def _first_due_at(at: float, deliver_at: float | None) -> float:
+    """When the sweep takes a new item: after the eager path's head start, or when a far timer comes near."""
+    earliest = max(at, deliver_at or at)
+    if earliest - at > QUEUE_DELAY_SECONDS_MAX:
+        return earliest - QUEUE_DELAY_SECONDS_MAX
+    return earliest + settings().eager_head_start_seconds if settings().eager_delivery else at
+
+
+def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
+    """Read an item as it is now; raises MalformedRowError naming its key if it cannot be read."""
+    try:
+        return cast("ItemRow", ItemRow.get(key_of(tenant, owner_id), item_id, consistent_read=True))
+    except ItemRow.DoesNotExist:
+        return None
+    except (AttributeDeserializationError, TypeError, ValueError) as error:
+        raise MalformedRowError(
+            f"outbox item {owner_id}/{item_id} cannot be read: {error}", field=item_id
+        ) from error
+
+
+def body_of(item: ItemRow) -> dict[str, Json]:
+    """Return an item's command; raises MalformedRowError if it cannot be read."""
+    try:
+        body = json.loads(item.body)
+        body["instance_id"]  # noqa: B018 - every command has one
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedRowError(
+            f"the body of outbox item {item.owner_id}/{item.item_id} cannot be read: {error!r}", field="body"
+        ) from error
+    return cast("dict[str, Json]", body)
+
+
+def claim(item: ItemRow, at: float) -> bool:
+    """Claim an item for one send; returns False if another deliverer was first, or it is settled.
+
+    The claim counts `sends` up from the value that was read, so of two deliverers that read the same row
+    one wins. The eager path's first claim leaves `due_at` as the item was born with it, its head start:
+    one write without an index move. Every later claim moves `due_at` to when the ack is overdue.
+    """
+    actions = [ItemRow.sends.set(item.sends + 1)]
+    due_at = clock.from_text(item.due_at) if item.due_at else at
+    if item.sends or at >= due_at:
+        actions.append(ItemRow.due_at.set(clock.to_text(_resend_at(item, at))))
+    undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled since it was read
+    unclaimed = ItemRow.sends == item.sends  # closes: claimed since it was read
+    try:
+        commit([Update("claim", ItemRow(item.owner_key, item.item_id), actions, undone & unclaimed)])
+    except ConditionFailedError:
+        return False
+    return True
+
+
+def _resend_at(item: ItemRow, at: float) -> float:
+    wait = settings().ack_timeout_seconds * 2 ** max(0, int(item.sends) - 1)
+    earliest = max(at, clock.from_text(item.deliver_at)) if item.deliver_at else at
+    return earliest + min(wait, settings().ack_timeout_max_seconds)
+
+
+def ack(item: ItemRow, at: float) -> Update:
+    """Return the write that settles an item as done; it belongs into the commit of its effect.
+
+    It fails if the item is no longer undone: then its effect must not happen (again).
+    """
+    actions = [
+        ItemRow.status.set(ItemStatus.DONE.value),
+        ItemRow.settled_at.set(clock.to_text(at)),
+        ItemRow.due_at.remove(),
+    ]
+    if item.command != ItemCommand.START.value:
+        # Dispatches live as long as their owner: they are its record of its children.
+        actions.append(ItemRow.ttl.set(int(at) + settings().done_retention_days * _DAY_SECONDS))
+    return Update(
+        "ack",
+        ItemRow(item.owner_key, item.item_id),
+        actions,
+        ItemRow.status == ItemStatus.UNDONE.value,
+    )
+
+
+def settle(item: ItemRow) -> None:
+    """Ack an item that has nothing (more) to do; one that is settled already stays as it is."""
+    try:
+        commit([ack(item, clock.now())])
+    except ConditionFailedError:
+        return
+
+
+def refuse(item: ItemRow, failure: Failure) -> bool:
+    """Record that an attempt at an item was refused; returns True if that was its last.
+
+    A start has `start_attempts_max` attempts and is then given up; every other command is tried until it
+    is acknowledged. Raises ConditionFailedError if the item was settled or attempted meanwhile.
+    """
+    attempts = int(item.attempts) + 1
+    if item.command == ItemCommand.START.value and attempts >= settings().start_attempts_max:
+        give_up(item, failure, attempts=attempts)
+        return True
+    at = clock.now()
+    wait = min(settings().start_delay_seconds * 2 ** min(attempts - 1, 12), settings().ack_timeout_max_seconds)
+    if item.command == ItemCommand.START.value:
+        wait = settings().start_delay_seconds
+    actions = [
+        ItemRow.attempts.set(attempts),
+        ItemRow.last_error.set(_told(failure)),
+        ItemRow.due_at.set(clock.to_text(at + wait)),
+    ]
+    undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
+    uncounted = ItemRow.attempts == item.attempts  # closes: the same attempt counted twice
+    commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, undone & uncounted)])
+    return False
+
+
+def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
+    """Fail an undone item for good, with its consequence in the same commit.
+
+    A parent that waits is resumed with DispatchFailed; anything else becomes an incident of the owner.
+    Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
+    """
+    at = clock.now()
+    actions = [
+        ItemRow.status.set(ItemStatus.FAILED.value),
+        ItemRow.last_error.set(_told(failure)),
+        ItemRow.attempts.set(int(item.attempts) if attempts is None else attempts),
+        ItemRow.settled_at.set(clock.to_text(at)),
+        ItemRow.attention_at.set(clock.to_text(at)),
+        ItemRow.due_at.remove(),
+    ]
+    failed = Update(
+        "failed",
+        ItemRow(item.owner_key, item.item_id),
+        actions,
+        ItemRow.status == ItemStatus.UNDONE.value,  # closes: a start admitted meanwhile has its child
+    )
+    commit([failed, _consequence(item, failure, at)])
+
+
+def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
+    if item.wait:
+        resume = Intention(
+            ItemCommand.RESUME,
+            derive_id("give-up", item.item_id, int(item.generation)),
+            {
+                "instance_id": item.owner_id,
+                "bookmark_id": body_of(item)["bookmark_id"],
+                "outcome": Outcome.DISPATCH_FAILED.value,
+                "value": failure.to_json(),
+            },
+        )
+        return item_put(item.tenant, item.owner_id, resume, at)
+    incident = Incident(derive_id("incident", item.item_id, int(item.generation)), failure)
+    return incident_put(item.tenant, item.owner_id, incident, at, item_id=item.item_id)
+
+
+def set_aside(owner_key: str, item_id: str, reason: str) -> None:
+    """Fail an item whose stored form cannot be read, so that it is seen and holds nothing back."""
+    at = clock.to_text(clock.now())
+    actions = [
+        ItemRow.status.set(ItemStatus.FAILED.value),
+        ItemRow.last_error.set(reason[:MESSAGE_CHARACTERS_MAX]),
+        ItemRow.attention_at.set(at),
+        ItemRow.settled_at.set(at),
+        ItemRow.due_at.remove(),
+    ]
+    # Settled items are left alone; a status that is missing or of another kind is what this is for.
+    unsettled = ~ItemRow.status.is_in(*(each.value for each in ItemStatus if each != ItemStatus.UNDONE))
+    row = ItemRow(owner_key, item_id)
+    try:
+        commit([Update("set aside", row, actions, ItemRow.owner_key.exists() & unsettled)])
+    except ConditionFailedError:
+        return
+
+
+def _told(failure: Failure) -> str:
+    return f"{failure.type}: {failure.message}"[:MESSAGE_CHARACTERS_MAX]

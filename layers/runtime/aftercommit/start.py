@@ -1,0 +1,109 @@
+"""Start: admit a dispatched child, and run it.
+
+Admission creates the child and acks its item in one transaction, so the child exists exactly if the item is
+done. If the worker dies after that, the child is found by its head's `due_at` and run by another.
+"""
+
+from aftercommit import clock
+from aftercommit.burst import Burst, Worker
+from aftercommit.definitions import find_owner_and_version, load_definition
+from aftercommit.errors import ConditionFailedError, RefusedError
+from aftercommit.functions import failure_of
+from aftercommit.instances import Birth, birth_puts, find_head
+from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
+from aftercommit.log import logger
+from aftercommit.model import Failure, Json, Parent, size_of
+from aftercommit.outbox import ack, body_of, give_up, refuse, settle
+from aftercommit.queue import Message, Sending, send
+from aftercommit.schema import check_inputs
+from aftercommit.settings import settings
+from aftercommit.tables import HeadRow, ItemRow
+from aftercommit.writes import commit
+
+
+def start(item: ItemRow, worker: Worker) -> None:
+    """See a start item through: create its child and run it, or record why that was refused."""
+    body = body_of(item)
+    if body["depth"] > settings().dispatch_depth_max:
+        told = f"dispatches nest deeper than {settings().dispatch_depth_max}"
+        _give_up(item, Failure("DispatchTooDeep", told))
+        return
+    try:
+        birth = _prepare(item, body)
+    except RefusedError as error:
+        _refuse(item, failure_of(error))
+        return
+    head = _admit(item, birth, worker)
+    if head is not None:
+        Burst(head, worker).run()
+
+
+def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
+    """Resolve the definition and check the input; the published version is fixed from here on."""
+    owner, version = find_owner_and_version(item.tenant, body["definition_id"], body.get("version"))
+    definition = load_definition(owner, body["definition_id"], version)
+    if size_of(body["input"]) > INPUT_BYTES_MAX:
+        raise RefusedError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
+    return Birth(
+        tenant=item.tenant,
+        instance_id=body["instance_id"],
+        owner=owner,
+        definition=definition,
+        inputs=check_inputs(definition.inputs, body["input"]),
+        correlation_id=body.get("correlation_id"),
+        parent=Parent(item.owner_id, item.item_id, body.get("bookmark_id")),
+        depth=body["depth"],
+    )
+
+
+def _admit(item: ItemRow, birth: Birth, worker: Worker) -> HeadRow | None:
+    """Create the child, leased, and ack the item; returns its head, or None if there is nothing to run."""
+    at = clock.now()
+    puts = birth_puts(birth, at, lease_until=worker.deadline + LEASE_MARGIN_SECONDS)
+    try:
+        commit([*puts, ack(item, at)])
+    except ConditionFailedError as error:
+        if "head" in error.purposes:
+            _meet_existing(item, birth)
+        # Otherwise the item was settled first: by another delivery, which has the child, or by a cancel.
+        return None
+    head = puts[0].row
+    if not isinstance(head, HeadRow):
+        raise TypeError("the first write of a birth is its head")
+    return head
+
+
+def _meet_existing(item: ItemRow, birth: Birth) -> None:
+    """Converge on a child that is there already; fail closed on an instance that is somebody else's."""
+    head = find_head(birth.tenant, birth.instance_id)
+    if head is None:
+        return  # removed between the two: its item is settled, or the next delivery creates it
+    if head.parent_item_id == item.item_id and head.parent_instance_id == item.owner_id:
+        settle(item)
+        return
+    told = f"instance {birth.instance_id} exists already, and was not started by this dispatch"
+    _give_up(item, Failure("InstanceExists", told))
+
+
+def _refuse(item: ItemRow, failure: Failure) -> None:
+    told = {"owner_id": item.owner_id, "item_id": item.item_id, "error_type": failure.type}
+    try:
+        last = refuse(item, failure)
+    except ConditionFailedError:
+        return  # settled, or this attempt was counted already
+    logger.warning("start given up" if last else "start refused", extra=told)
+    if not last:
+        # Only a hint, to keep the attempts close together; without it the sweep comes.
+        again = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
+        send([Sending(again, settings().start_delay_seconds, item.channel)])
+
+
+def _give_up(item: ItemRow, failure: Failure) -> None:
+    logger.warning(
+        "start given up",
+        extra={"owner_id": item.owner_id, "item_id": item.item_id, "error_type": failure.type},
+    )
+    try:
+        give_up(item, failure)
+    except ConditionFailedError:
+        return  # settled meanwhile

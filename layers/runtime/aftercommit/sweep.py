@@ -1,0 +1,81 @@
+"""Sweep: the scheduled pass that finds what was stranded, whoever died: overdue items and instances.
+
+Any number of sweeps may run side by side; each claim is conditional, so they share the work.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from aftercommit import clock
+from aftercommit.deliver import deliver
+from aftercommit.errors import AftercommitError, ConditionFailedError
+from aftercommit.limits import QUEUE_BATCH_MAX
+from aftercommit.log import logger
+from aftercommit.queue import Message, Sending, send
+from aftercommit.settings import settings
+from aftercommit.tables import HeadRow, ItemRow, split_key
+from aftercommit.writes import Update, commit
+
+
+def sweep(*, seconds_left: float = 60) -> bool:
+    """Make one pass over all shards; returns True if it filled its limit, so that another should follow."""
+    until = clock.now() + seconds_left
+    found = 0
+    for shard in range(settings().due_shards):
+        found += _sweep_items(shard, until)
+        found += _sweep_instances(shard)
+        if clock.now() >= until:
+            return True
+    return found >= settings().sweep_batch
+
+
+def _sweep_items(shard: int, until: float) -> int:
+    """Deliver a shard's overdue items, oldest first, in batches that are claimed right before their send."""
+    found = 0
+    due = _due(ItemRow, shard)
+    while clock.now() < until and (batch := list(islice(due, QUEUE_BATCH_MAX))):
+        sent = deliver([(row.owner_key, row.item_id) for row in batch])
+        logger.info("swept items", extra={"found": len(batch), "sent": sent})
+        found += len(batch)
+    return found
+
+
+def _due(table: type[HeadRow] | type[ItemRow], shard: int) -> Iterator[HeadRow | ItemRow]:
+    now = clock.to_text(clock.now())
+    limit = settings().sweep_batch
+    return iter(table.due.query(shard, table.due_at <= now, limit=limit, page_size=limit))
+
+
+def _sweep_instances(shard: int) -> int:
+    """Send a shard's overdue instances to be run: pending ones, and those whose worker is gone."""
+    found = 0
+    for row in _due(HeadRow, shard):
+        found += 1
+        try:
+            if _claim_instance(row):
+                tenant, instance_id = split_key(row.instance_key)
+                send([Sending(Message(tenant, instance_id=instance_id))])
+                logger.info("swept instance", extra={"instance_id": instance_id})
+        except AftercommitError as error:
+            logger.warning("sweep of an instance failed", extra={"reason": str(error)})
+    return found
+
+
+def _claim_instance(due: HeadRow) -> bool:
+    """Move an instance's due time forward; returns whether its lease is free, so that it should be sent."""
+    at = clock.now()
+    head = HeadRow.get(due.instance_key, due.row, consistent_read=True)
+    if head.due_at is None or head.due_at > clock.to_text(at):
+        return False
+    held = head.lease_until is not None and head.lease_until > clock.to_text(at)
+    sends = int(head.sends or 0)
+    wait = min(settings().ack_timeout_seconds * 2 ** min(sends, 12), settings().ack_timeout_max_seconds)
+    # While its worker may live, it is due when the lease runs out; that is no send.
+    due_at = head.lease_until if held else clock.to_text(at + wait)
+    actions = [HeadRow.due_at.set(due_at), HeadRow.sends.set(sends if held else sends + 1)]
+    unclaimed = HeadRow.due_at == head.due_at  # closes: another sweep, or a worker that finished it
+    try:
+        commit([Update("claim", HeadRow(head.instance_key, "head"), actions, unclaimed)])
+    except ConditionFailedError:
+        return False
+    return not held

@@ -1,0 +1,281 @@
+"""The tables: every row kind, its key and its attributes. docs/tables.md says who writes what, under which condition.
+
+Keys start with the tenant. An index is sparse: a row is in it only while it has the index's attributes.
+"""
+
+from typing import Any, ClassVar
+
+from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.connection import Connection
+from pynamodb.connection.table import TableConnection
+from pynamodb.indexes import GlobalSecondaryIndex, KeysOnlyProjection
+from pynamodb.models import Model
+
+from aftercommit import aws
+from aftercommit.errors import MalformedRowError
+from aftercommit.settings import settings
+
+SHARED_TENANT = "*"  # owner of the definitions that a deploy brings; no caller can bear this name
+
+
+class Row(Model):
+    """Base of all rows: the table's name from settings, and the process's one client."""
+
+    table_setting: ClassVar[str]
+
+    @classmethod
+    def _get_connection(cls) -> TableConnection:
+        cls.Meta.table_name = getattr(settings(), cls.table_setting)  # type: ignore[attr-defined]
+        found = super()._get_connection()
+        _share_client(found.connection)
+        return found
+
+
+_transactions = Connection()
+
+
+def connection() -> Connection:
+    """Return the connection that transactions go through."""
+    _share_client(_transactions)
+    return _transactions
+
+
+def _share_client(each: Connection) -> None:
+    # PynamoDB would make a session and a client per model, at 100 ms each.
+    each._client = aws.client("dynamodb")  # noqa: SLF001
+
+
+class _Index(GlobalSecondaryIndex[Any]):
+    """Base of indexes: keys only, as an index write is a write."""
+
+
+class DueIndex(_Index):
+    """What must be looked at by the sweep, oldest first, spread over shards."""
+
+    class Meta:
+        index_name = "due"
+        projection = KeysOnlyProjection()
+
+    due_shard = NumberAttribute(hash_key=True)
+    due_at = UnicodeAttribute(range_key=True)
+
+
+class AttentionIndex(_Index):
+    """What needs an operator, by tenant."""
+
+    class Meta:
+        index_name = "attention"
+        projection = KeysOnlyProjection()
+
+    tenant = UnicodeAttribute(hash_key=True)
+    attention_at = UnicodeAttribute(range_key=True)
+
+
+class PublishedIndex(_Index):
+    """Which definitions a tenant has published."""
+
+    class Meta:
+        index_name = "published"
+        projection = KeysOnlyProjection()
+
+    published_by = UnicodeAttribute(hash_key=True)
+    definition_id = UnicodeAttribute(range_key=True)
+
+
+class DefinitionIndex(_Index):
+    """The instances of a definition, by birth."""
+
+    class Meta:
+        index_name = "by_definition"
+        projection = KeysOnlyProjection()
+
+    definition_key = UnicodeAttribute(hash_key=True)
+    created_at = UnicodeAttribute(range_key=True)
+
+
+class CorrelationIndex(_Index):
+    """The instances of a correlation id, by birth."""
+
+    class Meta:
+        index_name = "by_correlation"
+        projection = KeysOnlyProjection()
+
+    correlation_key = UnicodeAttribute(hash_key=True)
+    created_at = UnicodeAttribute(range_key=True)
+
+
+# --- definitions ---
+
+
+class DefinitionRow(Row):
+    """One version of a definition (`version#000001`), or the pointer to the published one (`published`)."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "definitions_table"
+    definition_key = UnicodeAttribute(hash_key=True)  # tenant#definition_id
+    row = UnicodeAttribute(range_key=True)
+    definition_id = UnicodeAttribute()
+    version = NumberAttribute()
+    fingerprint = UnicodeAttribute()
+    data = UnicodeAttribute(null=True)  # the tree as JSON; absent in the pointer
+    published_by = UnicodeAttribute(null=True)  # the tenant; only in the pointer
+    created_at = UnicodeAttribute()
+    published = PublishedIndex()
+
+
+# --- instances: a short log each ---
+
+
+class HeadRow(Row):
+    """The head of an instance's log: what it is, and its snapshot up to `revision`."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)  # tenant#instance_id
+    row = UnicodeAttribute(range_key=True, default="head")
+    tenant = UnicodeAttribute()
+    instance_id = UnicodeAttribute()
+    definition_id = UnicodeAttribute()
+    definition_key = UnicodeAttribute()  # tenant#definition_id
+    definition_owner = UnicodeAttribute()  # the tenant whose definition it runs: its own, or the shared one
+    version = NumberAttribute()
+    status = UnicodeAttribute()
+    revision = NumberAttribute()  # the snapshot covers up to here
+    snapshot = UnicodeAttribute(null=True)  # the state as JSON; absent when it has a row of its own
+    correlation_id = UnicodeAttribute(null=True)
+    correlation_key = UnicodeAttribute(null=True)  # tenant#correlation_id
+    parent_instance_id = UnicodeAttribute(null=True)
+    parent_item_id = UnicodeAttribute(null=True)  # the dispatch that started it
+    request_fingerprint = UnicodeAttribute(null=True)  # of the body that came with an Idempotency-Key
+    lease_token = UnicodeAttribute(null=True)
+    lease_until = UnicodeAttribute(null=True)
+    leases = NumberAttribute(null=True)  # leases taken since the head was last written by a burst
+    sends = NumberAttribute(null=True)  # times the sweep has sent it since then
+    due_shard = NumberAttribute()
+    due_at = UnicodeAttribute(null=True)  # set while the instance must move by itself
+    created_at = UnicodeAttribute()
+    updated_at = UnicodeAttribute()
+    ended_at = UnicodeAttribute(null=True)
+    due = DueIndex()
+    by_definition = DefinitionIndex()
+    by_correlation = CorrelationIndex()
+
+
+class RevisionRow(Row):
+    """One committed step of an instance: put only if absent, so that a log position has one author."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)
+    row = UnicodeAttribute(range_key=True)  # revision#0000000001
+    revision = NumberAttribute()
+    commands = UnicodeAttribute()  # JSON list of {at, command}: what a replay applies
+    journal = UnicodeAttribute()  # JSON list of lines for people
+    leases = NumberAttribute()  # the writer's lease count: tells leases with progress from those without
+    nonce = UnicodeAttribute()  # by which its writer knows it after an unknown outcome
+    committed_at = UnicodeAttribute()
+
+
+class SnapshotRow(Row):
+    """The state at a revision, when it is too large to stay in the head."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)
+    row = UnicodeAttribute(range_key=True)  # snapshot#0000000001
+    snapshot = UnicodeAttribute()
+
+
+class IncidentRow(Row):
+    """A recorded fault that may need an operator."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)
+    row = UnicodeAttribute(range_key=True)  # incident#<incident_id>
+    tenant = UnicodeAttribute()
+    incident_id = UnicodeAttribute()
+    instance_id = UnicodeAttribute()
+    activity_id = UnicodeAttribute(null=True)
+    execution_id = UnicodeAttribute(null=True)
+    item_id = UnicodeAttribute(null=True)  # the outbox item it speaks of
+    error_type = UnicodeAttribute()
+    message = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+    attention_at = UnicodeAttribute(null=True)
+    attention = AttentionIndex()
+
+
+# --- the outbox ---
+
+
+class ItemRow(Row):
+    """An outbox item: a stored intention."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "outbox_table"
+    owner_key = UnicodeAttribute(hash_key=True)  # tenant#owner_id
+    item_id = UnicodeAttribute(range_key=True)
+    tenant = UnicodeAttribute()
+    owner_id = UnicodeAttribute()  # the instance whose commit decided it
+    command = UnicodeAttribute()
+    status = UnicodeAttribute()
+    instance_id = UnicodeAttribute()  # the child to start, or the instance to resume
+    definition_id = UnicodeAttribute(null=True)
+    version = NumberAttribute(null=True)
+    channel = UnicodeAttribute(null=True)
+    wait = BooleanAttribute(null=True)  # whether the owner waits for the child
+    body = UnicodeAttribute()  # JSON of the whole command
+    attempts = NumberAttribute(default=0)  # refusals
+    last_error = UnicodeAttribute(null=True)
+    sends = NumberAttribute(default=0)  # claims; the value read is what a claim is conditional on
+    generation = NumberAttribute(default=1)
+    deliver_at = UnicodeAttribute(null=True)  # not before
+    due_shard = NumberAttribute()
+    due_at = UnicodeAttribute(null=True)  # set while undone: when the sweep takes it
+    attention_at = UnicodeAttribute(null=True)  # set when failed
+    created_at = UnicodeAttribute()
+    settled_at = UnicodeAttribute(null=True)
+    ttl = NumberAttribute(null=True)  # epoch seconds; DynamoDB removes the row some time after
+    due = DueIndex()
+    attention = AttentionIndex()
+
+
+def key_of(tenant: str, name: str) -> str:
+    """Return a partition key: tenants cannot hold the separator, so no two pairs share one."""
+    return f"{tenant}#{name}"
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Return (tenant, name) of a partition key."""
+    tenant, separator, name = key.partition("#")
+    if not separator:
+        raise MalformedRowError(f"the key {key!r} has no tenant", field=key)
+    return tenant, name
+
+
+def revision_name(revision: int) -> str:
+    """Return the sort key of a revision; as text they sort by number."""
+    return f"revision#{revision:010}"
+
+
+def snapshot_name(revision: int) -> str:
+    """Return the sort key of the snapshot of a revision."""
+    return f"snapshot#{revision:010}"
+
+
+def version_name(version: int) -> str:
+    """Return the sort key of a version of a definition."""
+    return f"version#{version:06}"

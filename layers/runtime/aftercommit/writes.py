@@ -1,0 +1,130 @@
+"""Conditional writes, one or many, all or none: the one place where their failures are read.
+
+A commit of one write is a plain conditional request, at half the price of a transaction. PynamoDB orders a
+transaction's actions by kind (checks, deletes, puts, updates), so reasons are mapped back here.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pynamodb.exceptions import PynamoDBException, TransactWriteError
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
+from pynamodb.transactions import TransactWrite
+
+from aftercommit.errors import ConditionFailedError, ContentionError, TryLaterError
+from aftercommit.ids import derive_fraction, new_token
+from aftercommit.tables import Row, connection
+
+# What another try may cure. A conflict means that another transaction touched the same items just then.
+_CONTENTION = {"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"}
+_THROTTLED = {
+    "ThrottlingError",
+    "ThrottlingException",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "InternalServerError",
+    "ServiceUnavailable",
+}
+_CONDITION = {"ConditionalCheckFailed", "ConditionalCheckFailedException"}
+TRIES_MAX = 6
+_DELAY_SECONDS_FIRST = 0.05
+
+
+@dataclass(frozen=True)
+class Put:
+    """Put `row`; `purpose` names this write when its condition fails."""
+
+    purpose: str
+    row: Row
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """Change a row by `actions`; `row` needs only its key."""
+
+    purpose: str
+    row: Row
+    actions: list[Action]
+    condition: Condition
+
+
+Write = Put | Update
+
+
+def commit(writes: list[Write], *, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Write all or none.
+
+    Raises ConditionFailedError naming the writes whose condition did not hold; ContentionError or
+    TryLaterError when DynamoDB could not serve it through all tries. After a time-out the outcome is
+    unknown: the caller decides by reading back.
+    """
+    nonce = new_token()
+    for number in range(TRIES_MAX):
+        try:
+            if len(writes) == 1:
+                _write_one(writes[0])
+            else:
+                _write_all(writes)
+        except PynamoDBException as error:
+            failed = _read_failure(error, writes)
+            if not isinstance(failed, TryLaterError) or number == TRIES_MAX - 1:
+                raise failed from error
+            # Jitter from a fresh nonce: two writers that conflicted must not meet again in step.
+            sleep(_DELAY_SECONDS_FIRST * 2**number * (0.5 + derive_fraction(nonce, number)))
+        else:
+            return
+
+
+def _write_one(write: Write) -> None:
+    if isinstance(write, Put):
+        write.row.save(condition=write.condition)
+    else:
+        write.row.update(actions=write.actions, condition=write.condition)
+
+
+def _write_all(writes: list[Write]) -> None:
+    with TransactWrite(connection=connection(), client_request_token=new_token()) as transaction:
+        for write in writes:
+            if isinstance(write, Put):
+                transaction.save(write.row, condition=write.condition)
+            else:
+                transaction.update(write.row, actions=write.actions, condition=write.condition)
+
+
+def in_sent_order(writes: list[Write]) -> list[Write]:
+    """Return the writes in the order in which PynamoDB sends them, which reasons follow."""
+    return [each for each in writes if isinstance(each, Put)] + [
+        each for each in writes if isinstance(each, Update)
+    ]
+
+
+def _read_failure(error: PynamoDBException, writes: list[Write]) -> Exception:
+    if isinstance(error, TransactWriteError) and error.cancellation_reasons:
+        return _read_reasons(error.cancellation_reasons, in_sent_order(writes))
+    code = error.cause_response_code
+    if code in _CONDITION:
+        return ConditionFailedError(frozenset({writes[0].purpose}))
+    if code in _CONTENTION:
+        return ContentionError(str(error))
+    if code is None or code in _THROTTLED:  # no code: no answer came (time-out, connection lost)
+        return TryLaterError(str(error))
+    return error
+
+
+def _read_reasons(reasons: list[Any], sent: list[Write]) -> Exception:
+    codes = [reason.code if reason else None for reason in reasons]
+    failed = frozenset(write.purpose for write, code in zip(sent, codes, strict=True) if code in _CONDITION)
+    # A failed condition is final even if other items were merely contended.
+    if failed:
+        return ConditionFailedError(failed)
+    if any(code in _CONTENTION for code in codes):
+        return ContentionError(f"transaction conflict: {codes}")
+    if any(code in _THROTTLED for code in codes):
+        return TryLaterError(f"throttled: {codes}")
+    told = "; ".join(str(reason.message) for reason in reasons if reason and reason.message)
+    return ValueError(f"the transaction can never succeed: {told or codes}")
