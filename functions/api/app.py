@@ -1,9 +1,185 @@
-"""Stand-in for the API's handler."""
+"""api: the HTTP API. Each route decodes, makes one call and encodes; errors are mapped once, here."""
 
 import json
 from typing import Any
 
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError as RouteNotFoundError
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answer every request with what was asked."""
-    return {"statusCode": 200, "body": json.dumps({"status": "ok", "route": event.get("routeKey")})}
+from aftercommit import clock
+from aftercommit.client import StartRequest, dispatch, dispatch_existing, execute
+from aftercommit.errors import DefinitionRefusedError, MalformedRequestError, RefusedError, TryLaterError
+from aftercommit.log import logger
+from aftercommit.model import InstanceStatus
+from aftercommit.publish import load_workflows
+from aftercommit.requests import read_body, read_tenant
+from aftercommit.settings import settings
+from aftercommit.views import (
+    list_dispatches,
+    list_instances,
+    read_page,
+    show_dispatch,
+    show_instance,
+    show_journal,
+    show_workflow,
+    show_workflows,
+)
+
+EXECUTE_SECONDS = 25
+load_workflows(settings().workflows_module)
+app = APIGatewayHttpResolver()
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Answer a request."""
+    answer: dict[str, Any] = app.resolve(event, context)
+    return answer
+
+
+def _json(status: int, body: Any) -> Response[str]:
+    return Response(status, "application/json", json.dumps(body, ensure_ascii=False))
+
+
+def _error(status: int, code: str, message: str, **more: Any) -> Response[str]:
+    return _json(status, {"error": {"code": code, "message": message, **more}})
+
+
+@app.exception_handler(RefusedError)
+def refused(error: RefusedError) -> Response[str]:
+    """Tell the caller what to change."""
+    more: dict[str, Any] = {"field": error.field} if error.field else {}
+    if isinstance(error, DefinitionRefusedError):
+        more["faults"] = [{"path": path, "message": message} for path, message in error.faults]
+    return _error(error.status, error.code, error.message, **more)
+
+
+@app.exception_handler(TryLaterError)
+def try_later(error: TryLaterError) -> Response[str]:
+    """Ask the caller to come again."""
+    logger.warning("try later", extra={"reason": str(error)})
+    return _error(503, "try_later", "the database is busy; send the same request again")
+
+
+@app.exception_handler(RouteNotFoundError)
+def no_route(_: RouteNotFoundError) -> Response[str]:
+    """Refuse what no route serves."""
+    return _error(404, "not_found", "no such route")
+
+
+@app.exception_handler(Exception)
+def failed(_: Exception) -> Response[str]:
+    """Log what happened, and say no more than that something did."""
+    logger.exception("request failed")
+    return _error(500, "internal", "something went wrong; the log has the details")
+
+
+def _tenant() -> str:
+    return read_tenant(app.current_event.headers)
+
+
+def _query(name: str) -> str | None:
+    return app.current_event.query_string_parameters.get(name)
+
+
+def _start_request(definition_id: str) -> StartRequest:
+    event = app.current_event
+    body = read_body(
+        event.body,
+        base64_encoded=bool(event.is_base64_encoded),
+        known={"input", "correlation_id", "instance_id", "channel"},
+    )
+    return StartRequest(
+        tenant=_tenant(),
+        definition_id=definition_id,
+        input=body.get("input", {}),
+        correlation_id=body.get("correlation_id"),
+        instance_id=body.get("instance_id"),
+        idempotency_key=event.headers.get("idempotency-key"),
+        channel=body.get("channel"),
+    )
+
+
+@app.get("/health")
+def health() -> Response[str]:
+    """Say that the API answers."""
+    return _json(200, {"status": "ok"})
+
+
+@app.get("/workflows")
+def get_workflows() -> Response[str]:
+    """List what can be started."""
+    return _json(200, show_workflows(_tenant()))
+
+
+@app.get("/workflows/<id>")
+def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
+    """Show a definition."""
+    version = _query("version")
+    if version is not None and (not version.isdecimal() or int(version) < 1):
+        raise MalformedRequestError("must be a whole number from 1", field="version")
+    return _json(200, show_workflow(_tenant(), id, int(version) if version else None))
+
+
+@app.post("/workflows/<id>/dispatch")
+def post_dispatch(id: str) -> Response[str]:  # noqa: A002
+    """Start in the background."""
+    return _json(202, {"instance_id": dispatch(_start_request(id))})
+
+
+@app.post("/workflows/<id>/execute")
+def post_execute(id: str) -> Response[str]:  # noqa: A002
+    """Start and run now: 200 when it waits or has ended, 202 when it goes on in the background."""
+    request = _start_request(id)
+    instance_id = execute(request, deadline=clock.now() + EXECUTE_SECONDS)
+    shown = show_instance(request.tenant, instance_id)
+    rests = shown["status"] not in (InstanceStatus.PENDING, InstanceStatus.RUNNING)
+    return _json(200 if rests else 202, shown)
+
+
+@app.get("/instances")
+def get_instances() -> Response[str]:
+    """List the instances of a definition or a correlation id."""
+    page = read_page(_query("limit"), _query("cursor"))
+    shown = list_instances(
+        _tenant(),
+        definition_id=_query("definition_id"),
+        correlation_id=_query("correlation_id"),
+        status=_query("status"),
+        page=page,
+    )
+    return _json(200, shown)
+
+
+@app.get("/instances/<id>")
+def get_instance(id: str) -> Response[str]:  # noqa: A002
+    """Show an instance."""
+    return _json(200, show_instance(_tenant(), id))
+
+
+@app.get("/instances/<id>/journal")
+def get_journal(id: str) -> Response[str]:  # noqa: A002
+    """Show what an instance did."""
+    return _json(200, show_journal(_tenant(), id, read_page(_query("limit"), _query("cursor"))))
+
+
+@app.post("/instances/<id>/dispatch")
+def post_instance_dispatch(id: str) -> Response[str]:  # noqa: A002
+    """Run an existing instance in the background."""
+    dispatch_existing(_tenant(), id)
+    return _json(202, {"instance_id": id})
+
+
+@app.get("/dispatches")
+def get_dispatches() -> Response[str]:
+    """List the dispatches of an owner, or those that failed."""
+    page = read_page(_query("limit"), _query("cursor"))
+    shown = list_dispatches(_tenant(), owner_id=_query("owner_id"), status=_query("status"), page=page)
+    return _json(200, shown)
+
+
+@app.get("/dispatches/<owner_id>/<id>")
+def get_dispatch(owner_id: str, id: str) -> Response[str]:  # noqa: A002
+    """Show a dispatch."""
+    return _json(200, show_dispatch(_tenant(), owner_id, id))

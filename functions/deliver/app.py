@@ -1,9 +1,30 @@
-"""Stand-in for the handler of deliver."""
+"""deliver: hand new outbox items from the stream to the queue.
+
+It never fails a record: an item that could not be delivered is still undone, and the sweep's. A stream shard
+is never held up.
+"""
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Say what came."""
-    print("deliver", event)  # noqa: T201
+from aftercommit.deliver import deliver
+from aftercommit.log import logger
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Deliver the items of a batch of stream records."""
+    keys: list[tuple[str, str]] = []
+    for record in event.get("Records", []):
+        try:
+            named = record["dynamodb"]["Keys"]
+            keys.append((named["owner_key"]["S"], named["item_id"]["S"]))
+        except (KeyError, TypeError):
+            logger.error("stream record without keys", extra={"event_id": record.get("eventID")})
+    try:
+        sent = deliver(keys)
+        logger.info("delivered", extra={"records": len(keys), "sent": sent})
+    except Exception:
+        logger.exception("delivery left to the sweep", extra={"records": len(keys)})
     return {"batchItemFailures": []}

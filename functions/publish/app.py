@@ -1,17 +1,39 @@
-"""Stand-in for the publish handler."""
+"""publish: a CloudFormation custom resource that publishes the definitions of a deploy, after its functions are updated."""
 
 import json
 import urllib.request
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
-def handler(event: dict[str, Any], context: object) -> None:
-    """Answer CloudFormation."""
-    print("publish", event)  # noqa: T201
+from aftercommit.log import logger
+from aftercommit.publish import publish_workflows
+from aftercommit.settings import settings
+
+_REASON_CHARACTERS_MAX = 1_000
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """Publish on create and update; CloudFormation learns why if it cannot be done, and rolls back."""
+    status, reason = "SUCCESS", ""
+    try:
+        if event["RequestType"] != "Delete":  # instances outlive the stack, and need their definitions
+            publish_workflows(settings().workflows_module)
+    except Exception as error:
+        logger.exception("not published")
+        status, reason = "FAILED", f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS_MAX]
+    _answer(event, status, reason)
+
+
+def _answer(event: dict[str, Any], status: str, reason: str) -> None:
     answer = {
-        "Status": "SUCCESS",
+        "Status": status,
+        "Reason": reason,
         "PhysicalResourceId": "published-definitions",
         **{key: event[key] for key in ("StackId", "RequestId", "LogicalResourceId")},
     }
-    request = urllib.request.Request(event["ResponseURL"], json.dumps(answer).encode(), method="PUT")  # noqa: S310
-    urllib.request.urlopen(request)  # noqa: S310
+    request = urllib.request.Request(  # noqa: S310 - CloudFormation's own presigned address
+        event["ResponseURL"], json.dumps(answer).encode(), method="PUT", headers={"Content-Type": ""}
+    )
+    urllib.request.urlopen(request, timeout=20).close()  # noqa: S310

@@ -1,9 +1,24 @@
-"""Stand-in for the handler of sweep."""
+"""sweep: find what was stranded. The schedule comes once a minute; delayed ticks fill the time between."""
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Say what came."""
-    print("sweep", event)  # noqa: T201
-    return {"batchItemFailures": []}
+from aftercommit.log import logger
+from aftercommit.queue import send_tick
+from aftercommit.settings import settings
+from aftercommit.sweep import sweep
+
+_MINUTE_SECONDS = 60
+_SPARE_SECONDS = 5
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """Make a pass; the schedule's own also sets the ticks until the next minute."""
+    if "Records" not in event:
+        interval = settings().sweep_interval_seconds
+        for delay in range(interval, _MINUTE_SECONDS, interval):
+            send_tick(delay)
+    if sweep(seconds_left=context.get_remaining_time_in_millis() / 1000 - _SPARE_SECONDS):
+        send_tick(0)

@@ -336,27 +336,30 @@ class _Advance:
 
     def charge(self, name: str, value: Json) -> None:
         """Account for a value the state is about to hold; raises StateTooLargeError naming the largest."""
-        sizes = {**self.sizes(), name: size_of(value)}
-        if sum(sizes.values()) <= STATE_BYTES_MAX:
-            self.state.sizes = sizes
-            return
-        largest = sorted(sizes.items(), key=lambda each: -each[1])[:3]
-        told = ", ".join(f"{name} ({size} bytes)" for name, size in largest)
-        raise StateTooLargeError(f"the state would outgrow {STATE_BYTES_MAX} bytes; the largest: {told}")
+        sizes = self.sizes()
+        size = size_of(value)
+        if self.state.bytes - sizes.get(name, 0) + size > STATE_BYTES_MAX:
+            largest = sorted({**sizes, name: size}.items(), key=lambda each: -each[1])[:3]
+            told = ", ".join(f"{each} ({bytes_} bytes)" for each, bytes_ in largest)
+            raise StateTooLargeError(f"the state would outgrow {STATE_BYTES_MAX} bytes; the largest: {told}")
+        self.state.bytes += size - sizes.get(name, 0)
+        sizes[name] = size
 
     def release(self, name: str) -> None:
-        if self.state.sizes is not None:
-            self.state.sizes.pop(name, None)
+        self.state.bytes -= self.sizes().pop(name, 0)
 
     def sizes(self) -> dict[str, int]:
-        if self.state.sizes is None:
-            self.state.sizes = {name: size_of(value) for name, value in self.state.variables.items()}
-            self.state.sizes["inputs"] = size_of(self.state.inputs)
-            for execution in self.state.executions.values():
+        """Return the bytes of everything large that the state holds, by name; measured once, then kept up."""
+        state = self.state
+        if state.sizes is None:
+            state.sizes = {name: size_of(value) for name, value in state.variables.items()}
+            state.sizes["inputs"] = size_of(state.inputs)
+            for execution in state.executions.values():
                 if "inputs" in execution.memory:
                     name = f"inputs of {execution.activity_id}"
-                    self.state.sizes[name] = size_of(execution.memory["inputs"])
-        return self.state.sizes
+                    state.sizes[name] = size_of(execution.memory["inputs"])
+            state.bytes = sum(state.sizes.values())
+        return state.sizes
 
     def incident(self, failure: Failure, execution: Execution | None) -> None:
         where = execution.execution_id if execution else self.state.instance_id

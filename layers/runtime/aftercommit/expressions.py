@@ -308,16 +308,6 @@ def evaluate(value: Any, scope: dict[str, Any], *, at: float, seed: str) -> Any:
     return _evaluated(value, scope, Draws(at, seed), 0)
 
 
-def is_true(value: Any) -> bool:
-    """Tell whether a condition holds, by the rules of JSONata's `$boolean`.
-
-    False are None, false, 0, "", {}, and a list without anything true in it.
-    """
-    if isinstance(value, list):
-        return any(is_true(item) for item in value)
-    return bool(value)
-
-
 def find_faults(value: Any, path: str, roots: Collection[str] | None = None) -> list[tuple[str, str]]:
     """List (path, message) of every expression in `value` that cannot be evaluated, without evaluating.
 

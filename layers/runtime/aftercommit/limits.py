@@ -13,6 +13,7 @@ COMMIT_BYTES_MAX = 3 * 1024 * 1024
 # with executions and bookmarks, so it stays below the item's own limit.
 INPUT_BYTES_MAX = 256 * 1024
 RESULT_BYTES_MAX = 256 * 1024
+BODY_BYTES_MAX = 1024 * 1024
 STATE_BYTES_MAX = 340 * 1024
 
 # Above this a snapshot gets a row of its own, so that taking a lease does not rewrite it.

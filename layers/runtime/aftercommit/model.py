@@ -159,7 +159,8 @@ class State:
     bookmarks: dict[str, Bookmark] = field(default_factory=dict)
     output: Json = None
     failure: Failure | None = None  # why it faulted
-    sizes: dict[str, int] | None = None  # bytes by variable; computed when first needed, never stored
+    sizes: dict[str, int] | None = None  # bytes by variable; measured when first needed, never stored
+    bytes: int = 0  # their sum
 
     def to_json(self) -> dict[str, Json]:
         """Return the snapshot; ids and status that the head row carries anyway are left to it."""

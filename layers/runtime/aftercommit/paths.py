@@ -51,6 +51,8 @@ def plan_of(text: str) -> Plan | None:
     written = plain["literal"]
     if written is None:
         return Plan(tuple(steps))
+    if plain["operator"] in _ORDERS and written in ("true", "false"):
+        return None  # an error, but only the library's to word
     if written[0] in "\"'":
         return Plan(tuple(steps), plain["operator"], written[1:-1])
     return Plan(tuple(steps), plain["operator"], json.loads(written))

@@ -1,0 +1,158 @@
+"""The client: start instances from outside, in the background or here and now.
+
+A dispatch is durable before it is answered: the pending instance is stored first, and the message that
+hurries it is only a hint, for the sweep finds what is pending.
+"""
+
+from dataclasses import dataclass
+
+from aftercommit import clock
+from aftercommit.burst import Burst, Worker
+from aftercommit.definition import NAME_PATTERN
+from aftercommit.definitions import find_owner_and_version, load_definition
+from aftercommit.errors import (
+    ConditionFailedError,
+    ConflictError,
+    InstanceEndedError,
+    KeyReusedError,
+    LeaseHeldError,
+    MalformedRequestError,
+    NotFoundError,
+    OvertakenError,
+    TooLargeError,
+)
+from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
+from aftercommit.instances import Birth, birth_puts, find_head
+from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS, NAME_CHARACTERS_MAX
+from aftercommit.log import logger
+from aftercommit.model import InstanceStatus, Json, dumps, size_of
+from aftercommit.queue import Message, Sending, queue_url_of, send
+from aftercommit.run import run
+from aftercommit.schema import check_inputs
+from aftercommit.tables import HeadRow
+from aftercommit.writes import commit
+
+
+@dataclass(frozen=True)
+class StartRequest:
+    """What a caller asks for. At most one of `instance_id` and `idempotency_key` names the instance."""
+
+    tenant: str
+    definition_id: str
+    input: dict[str, Json]
+    correlation_id: str | None = None
+    instance_id: str | None = None
+    idempotency_key: str | None = None
+    channel: str | None = None
+
+    def fingerprint(self) -> str:
+        """Return a digest of what is asked for."""
+        return derive_fingerprint(dumps([self.definition_id, self.input, self.correlation_id, self.channel]))
+
+
+def dispatch(request: StartRequest) -> str:
+    """Start an instance in the background; returns its id once it is stored.
+
+    The same request under the same Idempotency-Key or instance id starts nothing again. Raises RefusedError
+    of the fitting kind.
+    """
+    birth = _prepare(request)
+    queue_url_of(request.channel)
+    try:
+        commit([*birth_puts(birth, clock.now())])
+    except ConditionFailedError:
+        _meet_existing(request, birth)
+    else:
+        _hurry(birth.tenant, birth.instance_id, request.channel)
+    return birth.instance_id
+
+
+def execute(request: StartRequest, *, deadline: float) -> str:
+    """Run an instance here until it waits, ends, or time is up; returns its id.
+
+    What is not done by `deadline` goes on in the background. Raises RefusedError of the fitting kind.
+    """
+    birth = _prepare(request)
+    worker = Worker(deadline, fresh=False)
+    puts = birth_puts(birth, clock.now(), lease_until=deadline + LEASE_MARGIN_SECONDS)
+    try:
+        commit([*puts])
+    except ConditionFailedError:
+        _meet_existing(request, birth)
+        _go_on(birth, worker)
+        return birth.instance_id
+    head = puts[0].row
+    if not isinstance(head, HeadRow):
+        raise TypeError("the first write of a birth is its head")
+    try:
+        Burst(head, worker).run()
+    except (OvertakenError, LeaseHeldError) as error:
+        logger.info("execution went on elsewhere", extra={"instance_id": birth.instance_id, "reason": str(error)})
+    return birth.instance_id
+
+
+def _go_on(birth: Birth, worker: Worker) -> None:
+    try:
+        run(birth.tenant, birth.instance_id, worker)
+    except (OvertakenError, LeaseHeldError, InstanceEndedError):
+        return  # another worker is at it, or it is done
+
+
+def dispatch_existing(tenant: str, instance_id: str) -> None:
+    """Run an existing instance in the background; raises NotFoundError, or ConflictError if it has ended."""
+    head = find_head(tenant, instance_id)
+    if head is None:
+        raise NotFoundError(f"no instance {instance_id!r}", field="id")
+    if InstanceStatus(head.status).ended:
+        raise ConflictError(f"instance {instance_id!r} is {head.status}", field="id")
+    _hurry(tenant, instance_id, None)
+
+
+def _hurry(tenant: str, instance_id: str, channel: str | None) -> None:
+    for failed in send([Sending(Message(tenant, instance_id=instance_id), channel=channel)]):
+        if failed:  # the caller's 202 holds all the same: the sweep finds what is pending
+            logger.warning("hint not sent", extra={"instance_id": instance_id, "reason": type(failed).__name__})
+
+
+def _prepare(request: StartRequest) -> Birth:
+    owner, version = find_owner_and_version(request.tenant, request.definition_id)
+    definition = load_definition(owner, request.definition_id, version)
+    if size_of(request.input) > INPUT_BYTES_MAX:
+        raise TooLargeError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
+    return Birth(
+        tenant=request.tenant,
+        instance_id=_choose_id(request),
+        owner=owner,
+        definition=definition,
+        inputs=check_inputs(definition.inputs, request.input),
+        correlation_id=request.correlation_id,
+        request_fingerprint=request.fingerprint() if request.idempotency_key else None,
+    )
+
+
+def _choose_id(request: StartRequest) -> str:
+    if request.instance_id is not None:
+        if request.idempotency_key is not None:
+            raise MalformedRequestError("give an Idempotency-Key or an instance_id, not both", field="instance_id")
+        if not NAME_PATTERN.fullmatch(request.instance_id) or len(request.instance_id) > NAME_CHARACTERS_MAX:
+            raise MalformedRequestError(
+                f"must be 1 to {NAME_CHARACTERS_MAX} letters, digits, '.', '_' or '-'", field="instance_id"
+            )
+        return request.instance_id
+    if request.idempotency_key is not None:
+        return derive_id("request", request.tenant, request.definition_id, request.idempotency_key)
+    return new_instance_id()
+
+
+def _meet_existing(request: StartRequest, birth: Birth) -> None:
+    """Accept an instance that this very request has started before; refuse any other."""
+    head = find_head(birth.tenant, birth.instance_id)
+    if head is None:
+        return  # removed since; asking again starts it anew
+    if head.definition_id != birth.definition.definition_id:
+        raise ConflictError(
+            f"instance {birth.instance_id!r} exists already, of workflow {head.definition_id!r}",
+            field="instance_id",
+        )
+    if request.idempotency_key and head.request_fingerprint != birth.request_fingerprint:
+        raise KeyReusedError("this Idempotency-Key came before with another body", field="Idempotency-Key")

@@ -1,0 +1,319 @@
+"""Views: instances, journals, dispatches and workflows as the API shows them. Reading only."""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from aftercommit.definitions import PUBLISHED, list_published, list_versions, load_definition
+from aftercommit.errors import MalformedRequestError, NotFoundError
+from aftercommit.instances import find_head, load_snapshot, replay, rows_after
+from aftercommit.limits import PAGE_MAX
+from aftercommit.model import ItemCommand, ItemStatus, Json, State, dumps
+from aftercommit.outbox import body_of
+from aftercommit.tables import (
+    DefinitionRow,
+    HeadRow,
+    IncidentRow,
+    ItemRow,
+    RevisionRow,
+    key_of,
+    revision_name,
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """How much of a list to show, from where."""
+
+    limit: int = 50
+    cursor: str | None = None
+
+
+def read_page(limit: str | None, cursor: str | None) -> Page:
+    """Read a list's parameters; raises MalformedRequestError naming the one that is wrong."""
+    if limit is None:
+        return Page(cursor=cursor)
+    if not limit.isdecimal() or not 1 <= int(limit) <= PAGE_MAX:
+        raise MalformedRequestError(f"must be a whole number from 1 to {PAGE_MAX}", field="limit")
+    return Page(int(limit), cursor)
+
+
+def _to_cursor(place: list[Json]) -> str:
+    return base64.urlsafe_b64encode(dumps(place).encode()).decode()
+
+
+def _from_cursor(cursor: str | None, parts: int) -> list[str] | None:
+    """Read a cursor: it holds sort keys only, so that none can lead into another tenant's partition."""
+    if cursor is None:
+        return None
+    try:
+        place = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+    except ValueError:
+        place = None
+    if not isinstance(place, list) or len(place) != parts or not all(isinstance(x, str) for x in place):
+        raise MalformedRequestError("is none that a list has given", field="cursor")
+    return place
+
+
+def _page_of(rows: list[Json], page: Page, name: str, place: Any) -> dict[str, Json]:  # noqa: ANN401
+    shown: dict[str, Json] = {name: rows[: page.limit]}
+    if len(rows) > page.limit:
+        shown["cursor"] = _to_cursor(place)
+    return shown
+
+
+def present(**values: Json) -> dict[str, Json]:
+    """Return the values that are there."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+# --- instances ---
+
+
+def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
+    """Return an instance as it stands after its last commit; raises NotFoundError."""
+    head = find_head(tenant, instance_id)
+    if head is None:
+        raise NotFoundError(f"no instance {instance_id!r}", field="id")
+    state = _state_of(head)
+    return {
+        **_summary(head),
+        "status": head.status if not state.status.ended else state.status.value,
+        "input": state.inputs,
+        "output": state.output,
+        "variables": state.variables,
+        "failure": state.failure.to_json() if state.failure else None,
+        "bookmarks": [{"bookmark_id": key, **each.to_json()} for key, each in state.bookmarks.items()],
+        "incidents": [_incident(row) for row in _incidents(head.instance_key)],
+        "dispatches": [show_item(row) for row in _dispatches(head.instance_key)],
+    }
+
+
+def _state_of(head: HeadRow) -> State:
+    state, _ = load_snapshot(head)
+    # While a burst runs, its commits stand in rows that the head does not cover yet.
+    if head.leases:
+        definition = load_definition(head.definition_owner, head.definition_id, int(head.version))
+        for row in rows_after(head):
+            replay(definition, state, row)
+    return state
+
+
+def _summary(head: HeadRow) -> dict[str, Json]:
+    parent = present(instance_id=head.parent_instance_id, item_id=head.parent_item_id)
+    return {
+        "instance_id": head.instance_id,
+        "definition_id": head.definition_id,
+        "version": int(head.version),
+        "status": head.status,
+        "correlation_id": head.correlation_id,
+        "parent": parent or None,
+        "revision": int(head.revision),
+        "created_at": head.created_at,
+        "updated_at": head.updated_at,
+        "ended_at": head.ended_at,
+    }
+
+
+def _incidents(instance_key: str) -> Iterator[IncidentRow]:
+    return iter(IncidentRow.query(instance_key, IncidentRow.row.startswith("incident#"), consistent_read=True))
+
+
+def _incident(row: IncidentRow) -> dict[str, Json]:
+    return present(
+        incident_id=row.incident_id,
+        activity_id=row.activity_id,
+        execution_id=row.execution_id,
+        item_id=row.item_id,
+        error={"type": row.error_type, "message": row.message},
+        created_at=row.created_at,
+    )
+
+
+def list_instances(
+    tenant: str, *, definition_id: str | None, correlation_id: str | None, status: str | None, page: Page
+) -> dict[str, Json]:
+    """Return the instances of a definition or of a correlation id, newest first, optionally of one status."""
+    if (definition_id is None) == (correlation_id is None):
+        raise MalformedRequestError("give one of definition_id and correlation_id", field="definition_id")
+    index = HeadRow.by_definition if definition_id is not None else HeadRow.by_correlation
+    key_name = "definition_key" if definition_id is not None else "correlation_key"
+    key = key_of(tenant, definition_id if definition_id is not None else correlation_id or "")
+    place = _from_cursor(page.cursor, 2)
+    start = None
+    if place:
+        start = {
+            key_name: {"S": key},
+            "created_at": {"S": place[0]},
+            "instance_key": {"S": key_of(tenant, place[1])},
+            "row": {"S": "head"},
+        }
+    keys = index.query(key, scan_index_forward=False, last_evaluated_key=start, page_size=PAGE_MAX)
+    rows: list[Json] = []
+    for head in _heads(keys):
+        if status is None or head.status == status:
+            rows.append(_summary(head))
+        if len(rows) > page.limit:
+            break
+    last = rows[page.limit - 1] if len(rows) > page.limit else None
+    return _page_of(rows, page, "instances", [last["created_at"], last["instance_id"]] if last else None)
+
+
+def _heads(keys: Iterable[HeadRow]) -> Iterator[HeadRow]:
+    """Read the heads that an index names, in the index's order, in batches."""
+    batch: list[HeadRow] = []
+    for key in keys:
+        batch.append(key)
+        if len(batch) == PAGE_MAX:
+            yield from _read_heads(batch)
+            batch = []
+    yield from _read_heads(batch)
+
+
+def _read_heads(batch: list[HeadRow]) -> Iterator[HeadRow]:
+    if not batch:
+        return
+    found = {
+        head.instance_key: head for head in HeadRow.batch_get([(each.instance_key, "head") for each in batch])
+    }
+    yield from (found[each.instance_key] for each in batch if each.instance_key in found)
+
+
+def show_journal(tenant: str, instance_id: str, page: Page) -> dict[str, Json]:
+    """Return what an instance did, revision by revision; raises NotFoundError."""
+    if find_head(tenant, instance_id) is None:
+        raise NotFoundError(f"no instance {instance_id!r}", field="id")
+    place = _from_cursor(page.cursor, 1)
+    after = int(place[0]) + 1 if place and place[0].isdecimal() else 1
+    rows = RevisionRow.query(
+        key_of(tenant, instance_id),
+        RevisionRow.row.between(revision_name(after), revision_name(10**10 - 1)),
+        consistent_read=True,
+        limit=page.limit + 1,
+    )
+    shown = [
+        {
+            "revision": int(row.revision),
+            "committed_at": row.committed_at,
+            "nonce": row.nonce,
+            "activities": json.loads(row.journal),
+        }
+        for row in rows
+    ]
+    place_of_last = [str(shown[page.limit - 1]["revision"])] if len(shown) > page.limit else None
+    return _page_of(list(shown), page, "revisions", place_of_last)
+
+
+# --- dispatches ---
+
+
+def show_item(row: ItemRow) -> dict[str, Json]:
+    """Return an outbox item, without its input."""
+    shown = present(
+        owner_id=row.owner_id,
+        item_id=row.item_id,
+        command=row.command,
+        status=row.status,
+        instance_id=row.instance_id,
+        definition_id=row.definition_id,
+        version=int(row.version) if row.version else None,
+        channel=row.channel,
+        wait=row.wait,
+        attempts=int(row.attempts),
+        sends=int(row.sends),
+        generation=int(row.generation),
+        last_error=row.last_error,
+        created_at=row.created_at,
+        due_at=row.due_at,
+        settled_at=row.settled_at,
+    )
+    if row.command == ItemCommand.START:
+        shown["correlation_id"] = body_of(row).get("correlation_id")
+    return shown
+
+
+def _dispatches(owner_key: str) -> Iterator[ItemRow]:
+    return iter(
+        ItemRow.query(owner_key, filter_condition=ItemRow.command == ItemCommand.START.value, consistent_read=True)
+    )
+
+
+def show_dispatch(tenant: str, owner_id: str, item_id: str) -> dict[str, Json]:
+    """Return one dispatch; raises NotFoundError."""
+    for row in ItemRow.query(key_of(tenant, owner_id), ItemRow.item_id == item_id, consistent_read=True):
+        if row.command == ItemCommand.START:
+            return show_item(row)
+    raise NotFoundError(f"no dispatch {item_id!r} of {owner_id!r}", field="id")
+
+
+def list_dispatches(
+    tenant: str, *, owner_id: str | None, status: str | None, page: Page
+) -> dict[str, Json]:
+    """Return the dispatches of an owner, or the failed ones of a tenant, oldest first."""
+    if owner_id is not None:
+        place = _from_cursor(page.cursor, 1)
+        key = key_of(tenant, owner_id)
+        start = {"owner_key": {"S": key}, "item_id": {"S": place[0]}} if place else None
+        rows = [
+            show_item(row)
+            for row in ItemRow.query(key, last_evaluated_key=start, consistent_read=True)
+            if row.command == ItemCommand.START and status in (None, row.status)
+        ]
+        last = rows[page.limit - 1]["item_id"] if len(rows) > page.limit else None
+        return _page_of(list(rows), page, "dispatches", [last])
+    if status != ItemStatus.FAILED:
+        raise MalformedRequestError("give an owner_id, or status=failed", field="owner_id")
+    return _list_failed(tenant, page)
+
+
+def _list_failed(tenant: str, page: Page) -> dict[str, Json]:
+    place = _from_cursor(page.cursor, 3)
+    start = None
+    if place:
+        start = {
+            "tenant": {"S": tenant},
+            "attention_at": {"S": place[0]},
+            "owner_key": {"S": key_of(tenant, place[1])},
+            "item_id": {"S": place[2]},
+        }
+    keys = ItemRow.attention.query(tenant, last_evaluated_key=start, limit=page.limit + 1)
+    rows = [
+        (key.attention_at, row)
+        for key in keys
+        for row in ItemRow.query(key.owner_key, ItemRow.item_id == key.item_id, consistent_read=True)
+    ]
+    last = rows[page.limit - 1] if len(rows) > page.limit else None
+    place_of_last = [last[0], last[1].owner_id, last[1].item_id] if last else None
+    shown = [show_item(row) for _, row in rows if row.command == ItemCommand.START]
+    return _page_of(list(shown), page, "dispatches", place_of_last)
+
+
+# --- workflows ---
+
+
+def show_workflows(tenant: str) -> dict[str, Json]:
+    """Return what a tenant can start."""
+    shown = []
+    for owner, definition_id in list_published(tenant):
+        row = DefinitionRow.get(key_of(owner, definition_id), PUBLISHED)
+        shown.append({"id": definition_id, "version": int(row.version), "published_at": row.created_at})
+    return {"workflows": shown}
+
+
+def show_workflow(tenant: str, definition_id: str, version: int | None) -> dict[str, Json]:
+    """Return a definition (the published version unless another is named) and which versions there are."""
+    owner, rows = list_versions(tenant, definition_id)
+    published = next((int(row.version) for row in rows if row.row == PUBLISHED), None)
+    shown = version or published
+    if shown is None:
+        raise NotFoundError(f"no published workflow {definition_id!r}", field="id")
+    definition = load_definition(owner, definition_id, shown)
+    return {
+        **definition.data,
+        "version": definition.version,
+        "fingerprint": definition.fingerprint,
+        "published_version": published,
+        "versions": sorted(int(row.version) for row in rows if row.row != PUBLISHED),
+    }
