@@ -1,4 +1,4 @@
-"""publish: a CloudFormation custom resource that publishes the definitions of a deploy, after its functions are updated."""
+"""publish: a CloudFormation custom resource that publishes a deploy's definitions, after its functions."""
 
 import json
 import urllib.request
@@ -20,7 +20,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     try:
         if event["RequestType"] != "Delete":  # instances outlive the stack, and need their definitions
             publish_workflows(settings().workflows_module)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - CloudFormation waits for an answer, whatever happened
         logger.exception("not published")
         status, reason = "FAILED", f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS_MAX]
     _answer(event, status, reason)

@@ -1,5 +1,4 @@
-"""Aftercommit: durable workflows for AWS Lambda and DynamoDB, whose effects happen only after the commit
-that decided them.
+"""Aftercommit: durable workflows whose effects happen only after the commit that decided them.
 
 This is what workflows are written with; docs/writing-workflows.md shows how.
 """

@@ -17,7 +17,7 @@ def session() -> Session:
 
 
 @cache
-def client(service: str) -> Any:  # noqa: ANN401 - botocore makes its clients' classes at run time
+def client(service: str) -> Any:
     """Return the client of a service, such as `dynamodb` or `sqs`.
 
     Time-outs are short against an invocation's time, so that a worker learns of an unknown outcome

@@ -25,7 +25,7 @@ from aftercommit.log import logger
 from aftercommit.model import Abort, Command, Execution, Failure, Finish, Raise, Start, State, dumps
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow, ItemRow
+from aftercommit.tables import HeadRow
 from aftercommit.writes import Update
 
 UNKNOWN_ACTIVITY_DELAY_SECONDS = 60
@@ -200,7 +200,7 @@ class Burst:
         return find_function(step.activity).retry
 
 
-def _call(function: ActivityFunction, execution: Execution, context: ActivityContext) -> Any:  # noqa: ANN401
+def _call(function: ActivityFunction, execution: Execution, context: ActivityContext) -> Any:
     # A copy per attempt: what a function does to its arguments stays with it.
     inputs = _copy(execution.memory["inputs"])
     result = function.call(**inputs, context=context) if function.takes_context else function.call(**inputs)
@@ -212,10 +212,9 @@ def _call(function: ActivityFunction, execution: Execution, context: ActivityCon
     return json.loads(text) if isinstance(result, dict | list | tuple) else result
 
 
-def _copy(value: Any) -> Any:  # noqa: ANN401
+def _copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copy(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_copy(each) for each in value]
     return value
-

@@ -104,7 +104,9 @@ def _revision_row(held: Held, pending: Pending, at: float) -> RevisionRow:
 
 
 def _revision_put(row: RevisionRow) -> Put:
-    return Put("revision", row, RevisionRow.instance_key.does_not_exist())  # closes: two authors of one position
+    return Put(
+        "revision", row, RevisionRow.instance_key.does_not_exist()
+    )  # closes: two authors of one position
 
 
 def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
@@ -148,4 +150,3 @@ def _remove_old_snapshot(held: Held, puts: list[Put]) -> None:
     if held.snapshot_row:
         SnapshotRow(held.head.instance_key, held.snapshot_row).delete()
     held.snapshot_row = str(puts[0].row.row) if puts else None  # type: ignore[attr-defined]
-

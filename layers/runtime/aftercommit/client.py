@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aftercommit import clock
 from aftercommit.burst import Burst, Worker
-from aftercommit.definition import NAME_PATTERN
+from aftercommit.definition import find_name_fault
 from aftercommit.definitions import find_owner_and_version, load_definition
 from aftercommit.errors import (
     ConditionFailedError,
@@ -23,7 +23,7 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_puts, find_head
-from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS, NAME_CHARACTERS_MAX
+from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus, Json, dumps, size_of
 from aftercommit.queue import Message, Sending, queue_url_of, send
@@ -87,7 +87,9 @@ def execute(request: StartRequest, *, deadline: float) -> str:
     try:
         Burst(head, worker).run()
     except (OvertakenError, LeaseHeldError) as error:
-        logger.info("execution went on elsewhere", extra={"instance_id": birth.instance_id, "reason": str(error)})
+        logger.info(
+            "execution went on elsewhere", extra={"instance_id": birth.instance_id, "reason": str(error)}
+        )
     return birth.instance_id
 
 
@@ -111,7 +113,9 @@ def dispatch_existing(tenant: str, instance_id: str) -> None:
 def _hurry(tenant: str, instance_id: str, channel: str | None) -> None:
     for failed in send([Sending(Message(tenant, instance_id=instance_id), channel=channel)]):
         if failed:  # the caller's 202 holds all the same: the sweep finds what is pending
-            logger.warning("hint not sent", extra={"instance_id": instance_id, "reason": type(failed).__name__})
+            logger.warning(
+                "hint not sent", extra={"instance_id": instance_id, "reason": type(failed).__name__}
+            )
 
 
 def _prepare(request: StartRequest) -> Birth:
@@ -133,11 +137,11 @@ def _prepare(request: StartRequest) -> Birth:
 def _choose_id(request: StartRequest) -> str:
     if request.instance_id is not None:
         if request.idempotency_key is not None:
-            raise MalformedRequestError("give an Idempotency-Key or an instance_id, not both", field="instance_id")
-        if not NAME_PATTERN.fullmatch(request.instance_id) or len(request.instance_id) > NAME_CHARACTERS_MAX:
             raise MalformedRequestError(
-                f"must be 1 to {NAME_CHARACTERS_MAX} letters, digits, '.', '_' or '-'", field="instance_id"
+                "give an Idempotency-Key or an instance_id, not both", field="instance_id"
             )
+        if message := find_name_fault(request.instance_id):
+            raise MalformedRequestError(message, field="instance_id")
         return request.instance_id
     if request.idempotency_key is not None:
         return derive_id("request", request.tenant, request.definition_id, request.idempotency_key)

@@ -9,11 +9,15 @@ from datetime import UTC, datetime
 
 
 class Clock:
-    """The system's clock; replace `now` to drive time."""
+    """The system's clock; replace it to drive time."""
 
     def now(self) -> float:
         """Return the seconds since the epoch."""
         return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
 
 
 clock = Clock()
@@ -22,6 +26,11 @@ clock = Clock()
 def now() -> float:
     """Return the seconds since the epoch, by the clock in use."""
     return clock.now()
+
+
+def sleep(seconds: float) -> None:
+    """Let time pass, by the clock in use."""
+    clock.sleep(seconds)
 
 
 def to_text(at: float) -> str:

@@ -1,6 +1,7 @@
 """Definitions: trees of activities as data, read and checked whole; every fault is named with its path."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +46,9 @@ class Definition:
         return derive_fingerprint(dumps(_sorted(self.data)))
 
 
-def read_definition(data: Json, *, version: int | None = None, known: frozenset[str] | None = None) -> Definition:
+def read_definition(
+    data: Json, *, version: int | None = None, known: frozenset[str] | None = None
+) -> Definition:
     """Read a definition from its data.
 
     `version` overrides the one in the data. `known` are the names of the deployed activity functions; when
@@ -90,7 +93,8 @@ class _Reader:
             self.fault(key, "unknown property")
         if "root" not in data:
             self.fault("root", "is missing")
-        check_name(data.get("id"), "id", self.faults)
+        if message := find_name_fault(data.get("id")):
+            self.fault("id", message)
         version = data.get("version", 1)
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             self.fault("version", "must be a whole number from 1")
@@ -145,23 +149,19 @@ class _Reader:
             except (TypeError, ValueError) as error:
                 self.fault(f"{path}.retry", str(error).replace("Retry.__init__() ", ""))
 
-    def _read_property(self, each: Property, value: Json, path: str, level: int) -> Any:  # noqa: ANN401
+    def _read_property(self, each: Property, value: Json, path: str, level: int) -> Any:
         if value is None:
             if each.required:
                 self.fault(path, "is missing")
             return None
         if each.kind == "child":
             return self.read_activity(value, path, level + 1)
-        if each.kind == "children":
-            if not isinstance(value, list):
-                self.fault(path, "must be a list of activities")
-                return None
+        if each.kind == "children" and isinstance(value, list):
             return [self.read_activity(child, f"{path}[{i}]", level + 1) for i, child in enumerate(value)]
-        if each.kind == "branches":
-            if not isinstance(value, dict):
-                self.fault(path, "must be an object of activities by outcome")
-                return None
-            return {key: self.read_activity(child, f"{path}.{key}", level + 1) for key, child in value.items()}
+        if each.kind == "branches" and isinstance(value, dict):
+            return {
+                key: self.read_activity(child, f"{path}.{key}", level + 1) for key, child in value.items()
+            }
         if each.kind in ("value", "value_map"):
             if each.kind == "value_map" and not (isinstance(value, dict) or expressions.is_expression(value)):
                 self.fault(path, "must be an object, or an expression that gives one")
@@ -171,12 +171,12 @@ class _Reader:
         return value
 
 
-_PLAIN_FAULTS = {
+_PLAIN_FAULTS: dict[str, Callable[[Json], str | None]] = {
+    "children": lambda _: "must be a list of activities",
+    "branches": lambda _: "must be an object of activities by outcome",
     "text": lambda value: None if isinstance(value, str) and value else "must be a text that is not empty",
     "flag": lambda value: None if isinstance(value, bool) else "must be true or false",
-    "number": lambda value: (
-        None if type(value) is int and value >= 1 else "must be a whole number from 1"
-    ),
+    "number": lambda value: None if type(value) is int and value >= 1 else "must be a whole number from 1",
     "options": lambda value: None if isinstance(value, dict) else "must be an object",
     "variable": lambda value: (
         None
@@ -186,12 +186,11 @@ _PLAIN_FAULTS = {
 }
 
 
-def check_name(name: Json, path: str, faults: Faults) -> None:
-    """Add a fault if `name` cannot be the id of a definition or an instance."""
-    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name) or len(name) > NAME_CHARACTERS_MAX:
-        faults.append(
-            (path, f"must be 1 to {NAME_CHARACTERS_MAX} letters, digits, '.', '_' or '-', beginning with no sign")
-        )
+def find_name_fault(name: Json) -> str | None:
+    """Say what is wrong with the id of a definition or an instance, or None."""
+    if isinstance(name, str) and NAME_PATTERN.fullmatch(name) and len(name) <= NAME_CHARACTERS_MAX:
+        return None
+    return f"must be 1 to {NAME_CHARACTERS_MAX} letters, digits and . _ - and begin with a letter or digit"
 
 
 def _sorted(value: Json) -> Json:

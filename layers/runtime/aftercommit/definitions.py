@@ -1,7 +1,8 @@
-"""Published definitions: stored once per version, found by name, and kept in memory as versions never change."""
+"""Published definitions: stored once per version, found by name, kept in memory as versions never change."""
 
 import json
 from functools import lru_cache
+from typing import Any
 
 from aftercommit import clock
 from aftercommit.definition import Definition, read_definition
@@ -63,7 +64,7 @@ def publish(owner: str, definition: Definition) -> bool:
     """
     at = clock.to_text(clock.now())
     key = key_of(owner, definition.definition_id)
-    common = {
+    common: dict[str, Any] = {
         "definition_id": definition.definition_id,
         "version": definition.version,
         "fingerprint": definition.fingerprint,
@@ -77,7 +78,7 @@ def publish(owner: str, definition: Definition) -> bool:
         existing = DefinitionRow.get(key, version_name(definition.version), consistent_read=True)
         if existing.fingerprint != definition.fingerprint:
             raise ConflictError(
-                f"workflow {definition.definition_id!r} version {definition.version} is published with another "
+                f"workflow {definition.definition_id!r} version {definition.version} exists with another "
                 "tree: give the changed tree a new version",
                 field="version",
             ) from None

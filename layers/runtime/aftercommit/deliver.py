@@ -7,7 +7,7 @@ dies in between, the item is still undone and becomes due again.
 from math import ceil
 
 from aftercommit import clock
-from aftercommit.errors import AftercommitError, ConditionFailedError, MalformedRowError
+from aftercommit.errors import MalformedRowError
 from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import logger
@@ -44,7 +44,7 @@ def _claim(owner_key: str, item_id: str) -> ItemRow | None:
     except MalformedRowError as error:
         logger.error("outbox item set aside", extra={"item_id": item_id, "reason": error.message})
         set_aside(owner_key, item_id, error.message)
-    except AftercommitError as error:
+    except Exception as error:  # noqa: BLE001 - one item's failure stops no other
         # Not this item's turn to fail: it stays undone, and due.
         logger.warning("claim failed", extra={"item_id": item_id, "reason": str(error)})
     return None
@@ -65,5 +65,5 @@ def _record(item: ItemRow, error: Exception) -> None:
     logger.warning("send failed", extra={"item_id": item.item_id, "reason": type(error).__name__})
     try:
         refuse(item, failure_of(error))
-    except (AftercommitError, ConditionFailedError) as failed:
+    except Exception as failed:  # noqa: BLE001 - likewise
         logger.warning("attempt not recorded", extra={"item_id": item.item_id, "reason": str(failed)})

@@ -36,7 +36,7 @@ from aftercommit.workflow import Workflow
 
 @dataclass
 class DirectResult:
-    """How a direct run ended. `journal` has a line per activity; `children` are the instances it dispatched."""
+    """How a direct run ended: a journal line per activity, and the instances it dispatched."""
 
     status: InstanceStatus
     output: Json
@@ -69,9 +69,7 @@ class _World:
         self.due: deque[tuple[float, Intention, str]] = deque()
         self.now = clock.now()
 
-    def create(
-        self, definition: Definition, state: State
-    ) -> _Instance:
+    def create(self, definition: Definition, state: State) -> _Instance:
         instance = _Instance(definition, state)
         self.instances[state.instance_id] = instance
         self.run(instance, Start())
@@ -195,7 +193,7 @@ def _takes_context(function: Callable[..., Any]) -> bool:
     return code is not None and "context" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def run(  # noqa: PLR0913 - one keyword per thing a test may replace
+def run(
     workflow: Workflow,
     input: dict[str, Json] | None = None,  # noqa: A002 - the word of the design
     *,

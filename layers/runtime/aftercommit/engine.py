@@ -373,7 +373,7 @@ class _Advance:
             )
         )
 
-    def note(  # noqa: PLR0913 - one keyword per thing a journal line may say
+    def note(
         self,
         execution: Execution,
         status: str,
@@ -388,7 +388,11 @@ class _Advance:
         activity = self.activity(execution)
         if status == "completed" and next(activity.children(), None) and outcome == Outcome.DONE:
             return
-        line: dict[str, Json] = {"activity_id": execution.activity_id, "type": activity.type, "status": status}
+        line: dict[str, Json] = {
+            "activity_id": execution.activity_id,
+            "type": activity.type,
+            "status": status,
+        }
         if name := getattr(activity, "activity", None):
             line["activity"] = name
         line["execution_id"] = execution.execution_id

@@ -59,7 +59,9 @@ class Retry:
         values["non_retryable"] = tuple(values.get("non_retryable", ()))
         return cls(**values)
 
-    def next_attempt_at(self, *, attempt: int, failure: Failure, at: float, execution_id: str) -> float | None:
+    def next_attempt_at(
+        self, *, attempt: int, failure: Failure, at: float, execution_id: str
+    ) -> float | None:
         """Return when the attempt after `attempt` is due, or None if there is none."""
         if attempt >= self.attempts_max or failure.type in self.non_retryable:
             return None

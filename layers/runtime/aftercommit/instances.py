@@ -7,7 +7,6 @@ worker needs them read.
 
 import json
 from dataclasses import dataclass
-from typing import cast
 
 from aftercommit import clock, engine
 from aftercommit.definition import Definition
@@ -107,7 +106,7 @@ def snapshot_writes(instance_key: str, revision: int, state: State) -> tuple[str
 def find_head(tenant: str, instance_id: str) -> HeadRow | None:
     """Read the head of an instance as it is now."""
     try:
-        return cast("HeadRow", HeadRow.get(key_of(tenant, instance_id), "head", consistent_read=True))
+        return HeadRow.get(key_of(tenant, instance_id), "head", consistent_read=True)
     except HeadRow.DoesNotExist:
         return None
 
@@ -165,7 +164,8 @@ def load(head: HeadRow) -> Held:
 
 def load_snapshot(head: HeadRow) -> tuple[State, str | None]:
     """Return the state that a head covers, and the name of the snapshot's own row if it has one."""
-    text, name = head.snapshot, None
+    text: str | None = head.snapshot
+    name: str | None = None
     if text is None:
         name = snapshot_name(int(head.revision))
         try:

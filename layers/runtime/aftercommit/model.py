@@ -239,7 +239,7 @@ class Finish:
 
 @dataclass(slots=True)
 class Raise:
-    """A step's function has raised; `retry_at` (text instant) is set when its policy allows another attempt."""
+    """A step's function has raised; `retry_at` (text instant) is set when another attempt follows."""
 
     execution_id: str
     failure: Failure
@@ -332,7 +332,7 @@ class Intention:
         return cls(ItemCommand(written["command"]), written["item_id"], written["body"])
 
 
-def intend_start(  # noqa: PLR0913 - everything of the command is stored
+def intend_start(
     scheduled_by: str,
     *,
     definition_id: str,
@@ -343,7 +343,7 @@ def intend_start(  # noqa: PLR0913 - everything of the command is stored
     depth: int,
     bookmark_id: str | None = None,
 ) -> Intention:
-    """Intend the start of a child. Its id and the item's derive from `scheduled_by`: a repeat names the same."""
+    """Intend the start of a child; its id and the item's derive from `scheduled_by`, the same each time."""
     body = {
         "instance_id": derive_id("child", scheduled_by),
         "definition_id": definition_id,

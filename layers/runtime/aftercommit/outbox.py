@@ -72,7 +72,7 @@ def _first_due_at(at: float, deliver_at: float | None) -> float:
 def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
     """Read an item as it is now; raises MalformedRowError naming its key if it cannot be read."""
     try:
-        return cast("ItemRow", ItemRow.get(key_of(tenant, owner_id), item_id, consistent_read=True))
+        return ItemRow.get(key_of(tenant, owner_id), item_id, consistent_read=True)
     except ItemRow.DoesNotExist:
         return None
     except (AttributeDeserializationError, TypeError, ValueError) as error:
@@ -85,7 +85,7 @@ def body_of(item: ItemRow) -> dict[str, Json]:
     """Return an item's command; raises MalformedRowError if it cannot be read."""
     try:
         body = json.loads(item.body)
-        body["instance_id"]  # noqa: B018 - every command has one
+        body["instance_id"]
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedRowError(
             f"the body of outbox item {item.owner_id}/{item.item_id} cannot be read: {error!r}", field="body"
@@ -114,7 +114,7 @@ def claim(item: ItemRow, at: float) -> bool:
 
 
 def _resend_at(item: ItemRow, at: float) -> float:
-    wait = settings().ack_timeout_seconds * 2 ** max(0, int(item.sends) - 1)
+    wait: int = settings().ack_timeout_seconds * 2 ** min(max(0, int(item.sends) - 1), 20)
     earliest = max(at, clock.from_text(item.deliver_at)) if item.deliver_at else at
     return earliest + min(wait, settings().ack_timeout_max_seconds)
 
@@ -159,7 +159,9 @@ def refuse(item: ItemRow, failure: Failure) -> bool:
         give_up(item, failure, attempts=attempts)
         return True
     at = clock.now()
-    wait = min(settings().start_delay_seconds * 2 ** min(attempts - 1, 12), settings().ack_timeout_max_seconds)
+    wait = min(
+        settings().start_delay_seconds * 2 ** min(attempts - 1, 12), settings().ack_timeout_max_seconds
+    )
     if item.command == ItemCommand.START.value:
         wait = settings().start_delay_seconds
     actions = [

@@ -2,8 +2,8 @@
 
 import importlib
 
-from aftercommit.definitions import publish
 from aftercommit.definition import read_definition
+from aftercommit.definitions import publish
 from aftercommit.functions import registered_names
 from aftercommit.log import logger
 from aftercommit.tables import SHARED_TENANT
@@ -17,9 +17,7 @@ def load_workflows(module_name: str) -> list[Workflow]:
     what is wrong with a tree.
     """
     module = importlib.import_module(module_name)
-    found = {
-        (each.id, each.version): each for each in vars(module).values() if isinstance(each, Workflow)
-    }
+    found = {(each.id, each.version): each for each in vars(module).values() if isinstance(each, Workflow)}
     return [found[key] for key in sorted(found)]
 
 
@@ -32,8 +30,6 @@ def publish_workflows(module_name: str) -> list[str]:
     workflows = load_workflows(module_name)
     known = registered_names()
     definitions = [read_definition(each.data, known=known) for each in workflows]
-    changed = [
-        f"{each.definition_id} {each.version}" for each in definitions if publish(SHARED_TENANT, each)
-    ]
+    changed = [f"{each.definition_id} {each.version}" for each in definitions if publish(SHARED_TENANT, each)]
     logger.info("published", extra={"changed": changed, "found": len(definitions)})
     return changed

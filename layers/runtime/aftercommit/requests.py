@@ -17,9 +17,7 @@ def read_tenant(headers: Mapping[str, str]) -> str:
     """Return the tenant that the X-Tenant-Id header names; `default` without one."""
     tenant = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id", DEFAULT_TENANT)
     if not _TENANT_PATTERN.fullmatch(tenant):
-        raise MalformedRequestError(
-            "must be 1 to 64 lower-case letters, digits or '-'", field="X-Tenant-Id"
-        )
+        raise MalformedRequestError("must be 1 to 64 lower-case letters, digits or '-'", field="X-Tenant-Id")
     return tenant
 
 

@@ -4,6 +4,7 @@ The item is acked in the first commit that the resume leads to. A second deliver
 from the state, and only acks.
 """
 
+from aftercommit import clock
 from aftercommit.burst import Burst, Worker
 from aftercommit.errors import ConditionFailedError, InstanceEndedError, NotFoundError
 from aftercommit.functions import failure_of
@@ -13,7 +14,6 @@ from aftercommit.log import logger
 from aftercommit.model import Resume
 from aftercommit.outbox import ack, body_of, give_up, settle
 from aftercommit.tables import ItemRow
-from aftercommit import clock
 
 
 def resume(item: ItemRow, worker: Worker) -> None:

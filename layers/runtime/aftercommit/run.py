@@ -1,4 +1,4 @@
-"""Run: go on with an instance that has work of its own: pending, abandoned by a dead worker, or out of time."""
+"""Run: go on with an instance that has work of its own: pending, abandoned, or out of time."""
 
 from aftercommit.burst import Burst, Worker
 from aftercommit.errors import InstanceEndedError, NotFoundError

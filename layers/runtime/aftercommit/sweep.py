@@ -3,12 +3,11 @@
 Any number of sweeps may run side by side; each claim is conditional, so they share the work.
 """
 
-from collections.abc import Iterator
 from itertools import islice
 
 from aftercommit import clock
 from aftercommit.deliver import deliver
-from aftercommit.errors import AftercommitError, ConditionFailedError
+from aftercommit.errors import ConditionFailedError
 from aftercommit.limits import QUEUE_BATCH_MAX
 from aftercommit.log import logger
 from aftercommit.queue import Message, Sending, send
@@ -31,8 +30,10 @@ def sweep(*, seconds_left: float = 60) -> bool:
 
 def _sweep_items(shard: int, until: float) -> int:
     """Deliver a shard's overdue items, oldest first, in batches that are claimed right before their send."""
-    found = 0
-    due = _due(ItemRow, shard)
+    found, limit = 0, settings().sweep_batch
+    due = iter(
+        ItemRow.due.query(shard, ItemRow.due_at <= clock.to_text(clock.now()), limit=limit, page_size=limit)
+    )
     while clock.now() < until and (batch := list(islice(due, QUEUE_BATCH_MAX))):
         sent = deliver([(row.owner_key, row.item_id) for row in batch])
         logger.info("swept items", extra={"found": len(batch), "sent": sent})
@@ -40,24 +41,22 @@ def _sweep_items(shard: int, until: float) -> int:
     return found
 
 
-def _due(table: type[HeadRow] | type[ItemRow], shard: int) -> Iterator[HeadRow | ItemRow]:
-    now = clock.to_text(clock.now())
-    limit = settings().sweep_batch
-    return iter(table.due.query(shard, table.due_at <= now, limit=limit, page_size=limit))
-
-
 def _sweep_instances(shard: int) -> int:
     """Send a shard's overdue instances to be run: pending ones, and those whose worker is gone."""
-    found = 0
-    for row in _due(HeadRow, shard):
+    found, limit = 0, settings().sweep_batch
+    for row in HeadRow.due.query(
+        shard, HeadRow.due_at <= clock.to_text(clock.now()), limit=limit, page_size=limit
+    ):
         found += 1
         try:
             if _claim_instance(row):
                 tenant, instance_id = split_key(row.instance_key)
                 send([Sending(Message(tenant, instance_id=instance_id))])
                 logger.info("swept instance", extra={"instance_id": instance_id})
-        except AftercommitError as error:
-            logger.warning("sweep of an instance failed", extra={"reason": str(error)})
+        except Exception as error:  # noqa: BLE001 - one instance's failure stops no other
+            logger.warning(
+                "instance not swept", extra={"instance_key": row.instance_key, "reason": str(error)}
+            )
     return found
 
 
@@ -65,9 +64,9 @@ def _claim_instance(due: HeadRow) -> bool:
     """Move an instance's due time forward; returns whether its lease is free, so that it should be sent."""
     at = clock.now()
     head = HeadRow.get(due.instance_key, due.row, consistent_read=True)
-    if head.due_at is None or head.due_at > clock.to_text(at):
+    if not head.due_at or head.due_at > clock.to_text(at):
         return False
-    held = head.lease_until is not None and head.lease_until > clock.to_text(at)
+    held = bool(head.lease_until) and head.lease_until > clock.to_text(at)
     sends = int(head.sends or 0)
     wait = min(settings().ack_timeout_seconds * 2 ** min(sends, 12), settings().ack_timeout_max_seconds)
     # While its worker may live, it is due when the lease runs out; that is no send.

@@ -1,4 +1,4 @@
-"""The tables: every row kind, its key and its attributes. docs/tables.md says who writes what, under which condition.
+"""The tables: every row kind, its key and its attributes. docs/tables.md says who writes what, and when.
 
 Keys start with the tenant. An index is sparse: a row is in it only while it has the index's attributes.
 """
@@ -25,7 +25,7 @@ class Row(Model):
 
     @classmethod
     def _get_connection(cls) -> TableConnection:
-        cls.Meta.table_name = getattr(settings(), cls.table_setting)  # type: ignore[attr-defined]
+        cls.Meta.table_name = getattr(settings(), cls.table_setting)
         found = super()._get_connection()
         _share_client(found.connection)
         return found
@@ -45,11 +45,7 @@ def _share_client(each: Connection) -> None:
     each._client = aws.client("dynamodb")  # noqa: SLF001
 
 
-class _Index(GlobalSecondaryIndex[Any]):
-    """Base of indexes: keys only, as an index write is a write."""
-
-
-class DueIndex(_Index):
+class DueIndex(GlobalSecondaryIndex[Any]):
     """What must be looked at by the sweep, oldest first, spread over shards."""
 
     class Meta:
@@ -60,7 +56,7 @@ class DueIndex(_Index):
     due_at = UnicodeAttribute(range_key=True)
 
 
-class AttentionIndex(_Index):
+class AttentionIndex(GlobalSecondaryIndex[Any]):
     """What needs an operator, by tenant."""
 
     class Meta:
@@ -71,7 +67,7 @@ class AttentionIndex(_Index):
     attention_at = UnicodeAttribute(range_key=True)
 
 
-class PublishedIndex(_Index):
+class PublishedIndex(GlobalSecondaryIndex[Any]):
     """Which definitions a tenant has published."""
 
     class Meta:
@@ -82,7 +78,7 @@ class PublishedIndex(_Index):
     definition_id = UnicodeAttribute(range_key=True)
 
 
-class DefinitionIndex(_Index):
+class DefinitionIndex(GlobalSecondaryIndex[Any]):
     """The instances of a definition, by birth."""
 
     class Meta:
@@ -93,7 +89,7 @@ class DefinitionIndex(_Index):
     created_at = UnicodeAttribute(range_key=True)
 
 
-class CorrelationIndex(_Index):
+class CorrelationIndex(GlobalSecondaryIndex[Any]):
     """The instances of a correlation id, by birth."""
 
     class Meta:

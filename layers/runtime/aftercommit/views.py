@@ -57,7 +57,7 @@ def _from_cursor(cursor: str | None, parts: int) -> list[str] | None:
     return place
 
 
-def _page_of(rows: list[Json], page: Page, name: str, place: Any) -> dict[str, Json]:  # noqa: ANN401
+def _page_of(rows: list[Json], page: Page, name: str, place: Any) -> dict[str, Json]:
     shown: dict[str, Json] = {name: rows[: page.limit]}
     if len(rows) > page.limit:
         shown["cursor"] = _to_cursor(place)
@@ -118,7 +118,9 @@ def _summary(head: HeadRow) -> dict[str, Json]:
 
 
 def _incidents(instance_key: str) -> Iterator[IncidentRow]:
-    return iter(IncidentRow.query(instance_key, IncidentRow.row.startswith("incident#"), consistent_read=True))
+    return iter(
+        IncidentRow.query(instance_key, IncidentRow.row.startswith("incident#"), consistent_read=True)
+    )
 
 
 def _incident(row: IncidentRow) -> dict[str, Json]:
@@ -236,7 +238,9 @@ def show_item(row: ItemRow) -> dict[str, Json]:
 
 def _dispatches(owner_key: str) -> Iterator[ItemRow]:
     return iter(
-        ItemRow.query(owner_key, filter_condition=ItemRow.command == ItemCommand.START.value, consistent_read=True)
+        ItemRow.query(
+            owner_key, filter_condition=ItemRow.command == ItemCommand.START.value, consistent_read=True
+        )
     )
 
 
@@ -248,9 +252,7 @@ def show_dispatch(tenant: str, owner_id: str, item_id: str) -> dict[str, Json]:
     raise NotFoundError(f"no dispatch {item_id!r} of {owner_id!r}", field="id")
 
 
-def list_dispatches(
-    tenant: str, *, owner_id: str | None, status: str | None, page: Page
-) -> dict[str, Json]:
+def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, page: Page) -> dict[str, Json]:
     """Return the dispatches of an owner, or the failed ones of a tenant, oldest first."""
     if owner_id is not None:
         place = _from_cursor(page.cursor, 1)

@@ -19,7 +19,7 @@ class Workflow:
     Raises DefinitionRefusedError, naming every fault with its path, when the tree makes no sense.
     """
 
-    def __init__(  # noqa: PLR0913 - one keyword per property of a definition
+    def __init__(
         self,
         id: str,  # noqa: A002 - the word of the design
         *,

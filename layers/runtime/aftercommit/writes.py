@@ -4,8 +4,7 @@ A commit of one write is a plain conditional request, at half the price of a tra
 transaction's actions by kind (checks, deletes, puts, updates), so reasons are mapped back here.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
+from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, ContentionError, TryLaterError
 from aftercommit.ids import derive_fraction, new_token
 from aftercommit.tables import Row, connection
@@ -49,14 +49,14 @@ class Update:
 
     purpose: str
     row: Row
-    actions: list[Action]
+    actions: Sequence[Action]
     condition: Condition
 
 
 Write = Put | Update
 
 
-def commit(writes: list[Write], *, sleep: Callable[[float], None] = time.sleep) -> None:
+def commit(writes: list[Write]) -> None:
     """Write all or none.
 
     Raises ConditionFailedError naming the writes whose condition did not hold; ContentionError or
@@ -75,7 +75,7 @@ def commit(writes: list[Write], *, sleep: Callable[[float], None] = time.sleep) 
             if not isinstance(failed, TryLaterError) or number == TRIES_MAX - 1:
                 raise failed from error
             # Jitter from a fresh nonce: two writers that conflicted must not meet again in step.
-            sleep(_DELAY_SECONDS_FIRST * 2**number * (0.5 + derive_fraction(nonce, number)))
+            clock.sleep(_DELAY_SECONDS_FIRST * 2**number * (0.5 + derive_fraction(nonce, number)))
         else:
             return
 
@@ -84,7 +84,7 @@ def _write_one(write: Write) -> None:
     if isinstance(write, Put):
         write.row.save(condition=write.condition)
     else:
-        write.row.update(actions=write.actions, condition=write.condition)
+        write.row.update(actions=list(write.actions), condition=write.condition)
 
 
 def _write_all(writes: list[Write]) -> None:
@@ -93,7 +93,7 @@ def _write_all(writes: list[Write]) -> None:
             if isinstance(write, Put):
                 transaction.save(write.row, condition=write.condition)
             else:
-                transaction.update(write.row, actions=write.actions, condition=write.condition)
+                transaction.update(write.row, actions=list(write.actions), condition=write.condition)
 
 
 def in_sent_order(writes: list[Write]) -> list[Write]:

@@ -1,4 +1,4 @@
-"""The example: an order is paid, shipped by a child workflow that it waits for, and receipted by one that it does not."""
+"""The example: an order is paid, shipped by a child that it waits for, receipted by one it does not."""
 
 from workflows.orders import place_order, send_receipt, ship_order
 

@@ -15,6 +15,8 @@ from aftercommit import (
 )
 from workflows.ledger import record
 
+AMOUNT_MAX = 10_000
+
 
 class CarrierUnavailableError(Exception):
     """The carrier does not answer just now."""
@@ -23,7 +25,7 @@ class CarrierUnavailableError(Exception):
 @activity(retry=Retry(attempts_max=5, first_delay_seconds=2))
 def charge_card(order_id: str, amount: int, context: ActivityContext) -> dict:
     """Charge the customer's card; the payment provider refuses amounts over 10,000."""
-    if amount > 10_000:
+    if amount > AMOUNT_MAX:
         return {"status": "refused", "reason": "over the limit"}
     record("charge_card", order_id, context)
     return {"status": "ok", "payment_id": f"pay-{context.idempotency_key[:12]}"}

@@ -161,7 +161,7 @@ class Activity:
     properties: ClassVar[dict[str, Property]]
     result: str | None
 
-    def __init__(self, **values: Any) -> None:  # noqa: ANN401 - checked by kind when the tree is read
+    def __init__(self, **values: Any) -> None:
         for name in self.all_properties():
             setattr(self, name, values.pop(name, None))
         if values:

@@ -34,7 +34,7 @@ class DispatchWorkflow(Activity):
     wait: bool | None
     on: dict[str, Activity] | None
 
-    def __init__(  # noqa: PLR0913 - one keyword per property
+    def __init__(
         self,
         workflow: str,
         *,

@@ -27,7 +27,7 @@ class Step(Activity):
         activity: str | Callable[..., Any],
         *,
         result: str | None = None,
-        retry: Any = None,  # noqa: ANN401 - a Retry, or its JSON
+        retry: Any = None,
         inputs: dict[str, Json] | None = None,
         **more_inputs: Json,
     ) -> None:
