@@ -550,6 +550,15 @@ def test_path_that_starts_with_an_unknown_name_is_a_fault():
     assert find_faults("{% inputs.order_id %}", "x", {"inputs", "var"}) == []
 
 
+def test_nesting_without_end_is_a_fault_and_ends_an_evaluation():
+    value = 1
+    for _ in range(900):
+        value = [value]
+    assert "nested deeper" in find_faults(value, "x")[0][1]
+    with pytest.raises(ExpressionError, match="nested deeper"):
+        evaluate(value, SCOPE, at=AT, seed="s")
+
+
 def test_finding_faults_evaluates_nothing():
     assert find_faults("{% $error('x') %}", "x") == []
 

@@ -8,7 +8,7 @@ imported for the first expression that needs it (the JSONata library takes 110 m
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -315,15 +315,26 @@ def find_faults(value: Any, path: str, roots: Collection[str] | None = None) -> 
     a plain path that starts with another name is a fault too: it would always be undefined. So is a text
     that starts with `{%` but does not end with `%}`, since it is a slip far more often than it is meant.
     """
+    return list(_find_faults(value, path, roots, 0))
+
+
+def _find_faults(
+    value: Any, path: str, roots: Collection[str] | None, depth: int
+) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         message = _find_fault(value, roots)
-        return [(path, message)] if message else []
-    places: Iterable[tuple[str, Any]] = ()
-    if isinstance(value, dict):
-        places = ((f"{path}.{key}", item) for key, item in value.items())
-    elif isinstance(value, list):
-        places = ((f"{path}[{index}]", item) for index, item in enumerate(value))
-    return [fault for place, item in places for fault in find_faults(item, place, roots)]
+        if message:
+            yield path, message
+    elif isinstance(value, dict | list):
+        if depth == NESTING_MAX:
+            yield path, f"is nested deeper than {NESTING_MAX} levels"
+            return
+        steps = (
+            (f".{key}" for key in value) if isinstance(value, dict) else (f"[{i}]" for i in range(len(value)))
+        )
+        items = value.values() if isinstance(value, dict) else value
+        for step, item in zip(steps, items, strict=True):
+            yield from _find_faults(item, path + step, roots, depth + 1)
 
 
 def _find_fault(text: str, roots: Collection[str] | None) -> str | None:
@@ -342,7 +353,7 @@ def _find_fault(text: str, roots: Collection[str] | None) -> str | None:
 
 def _evaluated(value: Any, scope: dict[str, Any], draws: Draws, depth: int) -> Any:
     if type(value) is str:
-        if value[:2] != "{%" or not is_expression(value):
+        if value[:2] != "{%":
             return value
         program = _program(value)
         if isinstance(program, Plan):
@@ -350,7 +361,7 @@ def _evaluated(value: Any, scope: dict[str, Any], draws: Draws, depth: int) -> A
             if found is not UNUSUAL:
                 return found
             program = _compiled(value)
-        return program.run(scope, draws)
+        return value if program is None else program.run(scope, draws)
     if isinstance(value, dict | list):
         if depth == NESTING_MAX:
             raise ExpressionError("...", f"values are nested deeper than {NESTING_MAX} levels")
@@ -361,7 +372,10 @@ def _evaluated(value: Any, scope: dict[str, Any], draws: Draws, depth: int) -> A
 
 
 @lru_cache(maxsize=PROGRAMS_MAX)
-def _program(text: str) -> "Plan | Program":
+def _program(text: str) -> "Plan | Program | None":
+    """Compile a text that starts with `{%`; None if it is no expression after all."""
+    if not is_expression(text):
+        return None
     return plan_of(text[2:-2].strip()) or _compiled(text)
 
 
