@@ -113,9 +113,7 @@ def dispatch_existing(tenant: str, instance_id: str) -> None:
 def _hurry(tenant: str, instance_id: str, channel: str | None) -> None:
     for failed in send([Sending(Message(tenant, instance_id=instance_id), channel=channel)]):
         if failed:  # the caller's 202 holds all the same: the sweep finds what is pending
-            logger.warning(
-                "hint not sent", extra={"instance_id": instance_id, "reason": type(failed).__name__}
-            )
+            logger.warning("hint not sent", extra={"instance_id": instance_id, "reason": str(failed)})
 
 
 def _prepare(request: StartRequest) -> Birth:

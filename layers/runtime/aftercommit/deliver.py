@@ -62,7 +62,7 @@ def _sending(item: ItemRow) -> Sending:
 
 def _record(item: ItemRow, error: Exception) -> None:
     """Record that the queue did not take an item; if that fails too, it is simply due again."""
-    logger.warning("send failed", extra={"item_id": item.item_id, "reason": type(error).__name__})
+    logger.warning("send failed", extra={"item_id": item.item_id, "reason": str(error)})
     try:
         refuse(item, failure_of(error))
     except Exception as failed:  # noqa: BLE001 - likewise
