@@ -20,9 +20,21 @@ from aftercommit.errors import (
 )
 from aftercommit.functions import ActivityContext, ActivityFunction, Retry, failure_of, find_function
 from aftercommit.instances import Held, find_head, load
-from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, RESULT_BYTES_MAX
+from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, COMMIT_INTENTIONS_MAX, RESULT_BYTES_MAX
 from aftercommit.log import logger
-from aftercommit.model import Abort, Command, Execution, Failure, Finish, Raise, Start, State, dumps
+from aftercommit.model import (
+    Abort,
+    Command,
+    Continue,
+    Execution,
+    Failure,
+    Finish,
+    Raise,
+    Start,
+    State,
+    dumps,
+    size_of,
+)
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow
@@ -112,7 +124,13 @@ class Burst:
         self._commit_step()
 
     def _loop(self) -> None:
-        while self.state.ready and not self.state.status.ended:
+        self._finish_agenda()
+        # No effect waits for the next step; and a large resume gets a row to itself, as the next result may
+        # be as large.
+        heavy = self.pending.intentions or self.pending.bytes > BURST_COMMANDS_BYTES_MAX
+        if heavy and self._goes_on():
+            self._commit_step()
+        while self._goes_on():
             execution = self.state.executions[self.state.ready[0]]
             needed = 0 if self.worker.fresh else self._seconds_needed(execution)
             if not self.worker.has_time_for(needed):
@@ -120,9 +138,20 @@ class Burst:
                 return
             self.worker.fresh = False
             self.apply(self._run_step(execution))
-            if self._must_commit() and self.state.ready and not self.state.status.ended:
+            self._finish_agenda()
+            if self._must_commit() and self._goes_on():
                 self._commit_step()
         commit_end(self.held, self.pending)
+
+    def _goes_on(self) -> bool:
+        return bool(self.state.ready) and not self.state.status.ended
+
+    def _finish_agenda(self) -> None:
+        """Commit a decision that is too large for one transaction part by part, in as many revisions."""
+        while self.state.agenda:
+            if self.pending.commands:
+                self._commit_step()
+            self.apply(Continue())
 
     def _must_commit(self) -> bool:
         return bool(
@@ -205,9 +234,15 @@ def _call(function: ActivityFunction, execution: Execution, context: ActivityCon
     inputs = _copy(execution.memory["inputs"])
     result = function.call(**inputs, context=context) if function.takes_context else function.call(**inputs)
     text = dumps(result)  # also refuses what is no JSON, while the step can still be told so
-    if len(text) > RESULT_BYTES_MAX and len(text.encode()) > RESULT_BYTES_MAX:
+    size = len(text.encode()) + sum(size_of(each.body) for each in context.intentions)
+    if size > RESULT_BYTES_MAX:
         raise ResultTooLargeError(
-            f"{function.name} returned {len(text.encode())} bytes; a result may have {RESULT_BYTES_MAX}"
+            f"{function.name} returned {size} bytes, dispatches included; a result may have {RESULT_BYTES_MAX}"
+        )
+    if len(context.intentions) > COMMIT_INTENTIONS_MAX:
+        raise ResultTooLargeError(
+            f"{function.name} dispatched {len(context.intentions)} workflows; one activity may dispatch "
+            f"{COMMIT_INTENTIONS_MAX}"
         )
     return json.loads(text) if isinstance(result, dict | list | tuple) else result
 

@@ -22,14 +22,13 @@ from aftercommit.errors import (
     TooLargeError,
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
-from aftercommit.instances import Birth, birth_puts, find_head
+from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus, Json, dumps, size_of
 from aftercommit.queue import Message, Sending, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
-from aftercommit.tables import HeadRow
 from aftercommit.writes import commit
 
 
@@ -81,11 +80,8 @@ def execute(request: StartRequest, *, deadline: float) -> str:
         _meet_existing(request, birth)
         _go_on(birth, worker)
         return birth.instance_id
-    head = puts[0].row
-    if not isinstance(head, HeadRow):
-        raise TypeError("the first write of a birth is its head")
     try:
-        Burst(head, worker).run()
+        Burst(head_of(puts), worker).run()
     except (OvertakenError, LeaseHeldError) as error:
         logger.info(
             "execution went on elsewhere", extra={"instance_id": birth.instance_id, "reason": str(error)}

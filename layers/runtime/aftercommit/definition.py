@@ -21,6 +21,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "commit": ("step", "burst"),
     "incidents": ("fault", "continue"),
 }
+_ROOTS = ("inputs", "var")  # what an expression can speak of
 _TOP = {"id", "version", "inputs", "root", "output", "options"}
 
 Faults = list[tuple[str, str]]
@@ -99,7 +100,7 @@ class _Reader:
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             self.fault("version", "must be a whole number from 1")
         self.faults += schema.find_schema_faults(data.get("inputs", {}), "inputs")
-        self.faults += expressions.find_faults(data.get("output"), "output")
+        self.faults += expressions.find_faults(data.get("output"), "output", _ROOTS)
         self._check_options(data.get("options", {}))
 
     def _check_options(self, options: Json) -> None:
@@ -165,7 +166,7 @@ class _Reader:
         if each.kind in ("value", "value_map"):
             if each.kind == "value_map" and not (isinstance(value, dict) or expressions.is_expression(value)):
                 self.fault(path, "must be an object, or an expression that gives one")
-            self.faults += expressions.find_faults(value, path)
+            self.faults += expressions.find_faults(value, path, _ROOTS)
         elif message := _PLAIN_FAULTS[each.kind](value):
             self.fault(path, message)
         return value

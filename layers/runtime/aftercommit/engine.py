@@ -5,7 +5,6 @@ run and waits remain. The same state, command and instant always give the same r
 the commands committed after it are all that a worker needs to go on where another died.
 """
 
-from collections import deque
 from functools import partial
 
 from aftercommit import clock, expressions
@@ -27,12 +26,19 @@ from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
-from aftercommit.limits import MOVES_MAX, STATE_BYTES_MAX
+from aftercommit.limits import (
+    COMMIT_BYTES_MAX,
+    COMMIT_INTENTIONS_MAX,
+    COMMIT_JOURNAL_LINES_MAX,
+    MOVES_MAX,
+    STATE_BYTES_MAX,
+)
 from aftercommit.model import (
     Abort,
     Bookmark,
     Cancel,
     Command,
+    Continue,
     Decision,
     Execution,
     ExecutionStatus,
@@ -78,14 +84,18 @@ class _Advance:
         self.state = state
         self.at = at
         self.decision = Decision(applied=True)
-        self.agenda: deque[tuple[Execution, Move]] = deque()
+        self.intended_bytes = 0
 
     # --- commands ---
 
     def take(self, command: Command) -> None:
+        if not isinstance(command, Continue):
+            self.state.moves = 0
         match command:
             case Start():
                 self.start()
+            case Continue():
+                self.decision.applied = bool(self.state.agenda)
             case Finish():
                 self.finish(command)
             case Raise():
@@ -176,11 +186,12 @@ class _Advance:
     # --- moves ---
 
     def settle(self) -> None:
-        moves = 0
-        while self.agenda and not self.state.status.ended:
-            execution, move = self.agenda.popleft()
-            moves += 1
-            if moves > MOVES_MAX:
+        while self.state.agenda and not self.state.status.ended:
+            if self.fills_a_commit():
+                return
+            execution, move = self.state.agenda.popleft()
+            self.state.moves += 1
+            if self.state.moves > MOVES_MAX:
                 failure = Failure("EndlessLoop", f"{MOVES_MAX} moves without a step to run or a wait")
                 self.incident(failure, execution)
                 self.end(InstanceStatus.FAULTED, failure=failure)
@@ -188,6 +199,15 @@ class _Advance:
                 self.carry_out(execution, move)
         if not self.state.status.ended and not self.state.ready:
             self.rest()
+
+    def fills_a_commit(self) -> bool:
+        """Whether what is decided so far is as much as one transaction, or one row, should hold."""
+        intentions = self.decision.intentions
+        return (
+            len(intentions) >= COMMIT_INTENTIONS_MAX
+            or len(self.decision.journal) >= COMMIT_JOURNAL_LINES_MAX
+            or self.intended_bytes >= COMMIT_BYTES_MAX
+        )
 
     def rest(self) -> None:
         """Nothing can run now: the instance waits, or (under `continue`) has nothing left but faults."""
@@ -209,6 +229,7 @@ class _Advance:
                 self.state.bookmarks[move.bookmark.bookmark_id] = move.bookmark
             case Intend():
                 self.decision.intentions.append(move.intention)
+                self.intended_bytes += size_of(move.intention.body)
                 self.note(execution, "intended", intention=move.intention)
             case SetTo():
                 self.set_variable(execution, move.variable, move.value)
@@ -284,7 +305,7 @@ class _Advance:
         state = self.state
         state.status, state.output, state.failure = status, output, failure
         state.executions, state.ready, state.bookmarks = {}, [], {}
-        self.agenda.clear()
+        self.state.agenda.clear()
         if state.parent and state.parent.bookmark_id:
             value = output if status == InstanceStatus.COMPLETED else (failure.to_json() if failure else None)
             body = {
@@ -319,7 +340,7 @@ class _Advance:
             self.fault(execution, failure_of(error))
         else:
             # In front, in their order: what an activity leads to comes before what was waiting already.
-            self.agenda.extendleft((execution, move) for move in reversed(visit.moves))
+            self.state.agenda.extendleft((execution, move) for move in reversed(visit.moves))
 
     def evaluate(self, seed: str, value: Json) -> Json:
         scope = {"inputs": self.state.inputs, "var": self.state.variables}

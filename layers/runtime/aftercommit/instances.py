@@ -94,6 +94,11 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     return [Put("head", head, absent), *puts]
 
 
+def head_of(puts: list[Put]) -> HeadRow:
+    """Return the head that the writes of a birth put."""
+    return next(each.row for each in puts if isinstance(each.row, HeadRow))
+
+
 def snapshot_writes(instance_key: str, revision: int, state: State) -> tuple[str | None, list[Put]]:
     """Return (the snapshot if it stays in the head, the puts of its own row if it does not)."""
     text = dumps(state.to_json())
@@ -122,8 +127,9 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     statuses = [each.value for each in _LIVE if waiting or each != InstanceStatus.SUSPENDED]
     live = HeadRow.status.is_in(*statuses)  # closes: ended since the message was sent; also: it exists
     free = HeadRow.lease_until.does_not_exist() | (HeadRow.lease_until <= at)  # closes: two workers at once
+    token = new_token()
     actions = [
-        HeadRow.lease_token.set(new_token()),
+        HeadRow.lease_token.set(token),
         HeadRow.lease_until.set(clock.to_text(until)),
         HeadRow.leases.set((HeadRow.leases | 0) + 1),
         HeadRow.status.set(InstanceStatus.RUNNING.value),
@@ -133,12 +139,14 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     try:
         commit([Update("lease", row, actions, live & free)])
     except ConditionFailedError:
-        return _explain_refused_lease(tenant, instance_id, statuses)
+        return _explain_refused_lease(tenant, instance_id, statuses, token)
     return row
 
 
-def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str]) -> HeadRow:
+def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], token: str) -> HeadRow:
     head = find_head(tenant, instance_id)
+    if head and head.lease_token == token:
+        return head  # our own write, whose answer was lost before it was tried again
     if head is None:
         raise NotFoundError(f"no instance {instance_id!r}", field="instance_id")
     if head.status not in statuses:

@@ -5,6 +5,7 @@ it give the same state in any worker, at any time.
 """
 
 import json
+from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -161,6 +162,10 @@ class State:
     failure: Failure | None = None  # why it faulted
     sizes: dict[str, int] | None = None  # bytes by variable; measured when first needed, never stored
     bytes: int = 0  # their sum
+    # Moves not carried out yet: a decision that grows too large for one commit pauses here, and goes on with
+    # Continue after that commit. Never stored: a burst does not end while there are any, a replay makes them.
+    agenda: deque[Any] = field(default_factory=deque)
+    moves: int = 0  # carried out since the last step or wait
 
     def to_json(self) -> dict[str, Json]:
         """Return the snapshot; ids and status that the head row carries anyway are left to it."""
@@ -227,6 +232,13 @@ class Start:
 
 
 @dataclass(slots=True)
+class Continue:
+    """Carry out the moves that a large decision has left for after its commit."""
+
+    kind = "continue"
+
+
+@dataclass(slots=True)
 class Finish:
     """A step's function has returned; `intentions` are those it queued through its context."""
 
@@ -274,7 +286,7 @@ class Abort:
     kind = "abort"
 
 
-Command = Start | Finish | Raise | Resume | Cancel | Abort
+Command = Start | Continue | Finish | Raise | Resume | Cancel | Abort
 
 
 def command_to_json(command: Command) -> dict[str, Json]:
@@ -292,7 +304,9 @@ def command_to_json(command: Command) -> dict[str, Json]:
     return written
 
 
-_COMMANDS: dict[str, type] = {each.kind: each for each in (Start, Finish, Raise, Resume, Cancel, Abort)}
+_COMMANDS: dict[str, type] = {
+    each.kind: each for each in (Start, Continue, Finish, Raise, Resume, Cancel, Abort)
+}
 
 
 def command_from_json(written: dict[str, Json]) -> Command:

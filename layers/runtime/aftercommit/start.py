@@ -9,7 +9,7 @@ from aftercommit.burst import Burst, Worker
 from aftercommit.definitions import find_owner_and_version, load_definition
 from aftercommit.errors import ConditionFailedError, RefusedError
 from aftercommit.functions import failure_of
-from aftercommit.instances import Birth, birth_puts, find_head
+from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import Failure, Json, Parent, size_of
@@ -60,29 +60,29 @@ def _admit(item: ItemRow, birth: Birth, worker: Worker) -> HeadRow | None:
     """Create the child, leased, and ack the item; returns its head, or None if there is nothing to run."""
     at = clock.now()
     puts = birth_puts(birth, at, lease_until=worker.deadline + LEASE_MARGIN_SECONDS)
+    head = head_of(puts)
     try:
         commit([*puts, ack(item, at)])
     except ConditionFailedError as error:
-        if "head" in error.purposes:
-            _meet_existing(item, birth)
-        # Otherwise the item was settled first: by another delivery, which has the child, or by a cancel.
-        return None
-    head = puts[0].row
-    if not isinstance(head, HeadRow):
-        raise TypeError("the first write of a birth is its head")
+        # The item was settled first (by another delivery, which has the child, or by a cancel), or the child
+        # is there.
+        return _meet_existing(item, head) if "head" in error.purposes else None
     return head
 
 
-def _meet_existing(item: ItemRow, birth: Birth) -> None:
+def _meet_existing(item: ItemRow, wanted: HeadRow) -> HeadRow | None:
     """Converge on a child that is there already; fail closed on an instance that is somebody else's."""
-    head = find_head(birth.tenant, birth.instance_id)
+    head = find_head(item.tenant, wanted.instance_id)
     if head is None:
-        return  # removed between the two: its item is settled, or the next delivery creates it
+        return None  # removed between the two: its item is settled, or the next delivery creates it
+    if head.lease_token == wanted.lease_token:
+        return head  # our own write, whose answer was lost before it was tried again
     if head.parent_item_id == item.item_id and head.parent_instance_id == item.owner_id:
         settle(item)
-        return
-    told = f"instance {birth.instance_id} exists already, and was not started by this dispatch"
+        return None
+    told = f"instance {wanted.instance_id} exists already, and was not started by this dispatch"
     _give_up(item, Failure("InstanceExists", told))
+    return None
 
 
 def _refuse(item: ItemRow, failure: Failure) -> None:

@@ -3,7 +3,8 @@
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
 from aftercommit.ids import derive_id
-from aftercommit.model import Failure, Json, Outcome, intend_start
+from aftercommit.limits import INPUT_BYTES_MAX
+from aftercommit.model import Failure, Json, Outcome, intend_start, size_of
 
 _BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
 
@@ -63,13 +64,18 @@ class DispatchWorkflow(Activity):
         correlation_id = visit.evaluate(self.correlation_id)
         if correlation_id is not None and not isinstance(correlation_id, str):
             raise ExpressionError(str(self.correlation_id), "a correlation id must be text")
+        given = visit.evaluate(self.input or {})
+        if size_of(given) > INPUT_BYTES_MAX:
+            told = f"the input of {self.workflow} is {size_of(given)} bytes; at most {INPUT_BYTES_MAX} go in"
+            visit.fault(Failure("InputTooLarge", told))
+            return
         child_id = derive_id("child", execution_id)
         visit.memory["instance_id"] = child_id
         intention = intend_start(
             execution_id,
             definition_id=self.workflow,
             version=self.version,
-            input=visit.evaluate(self.input or {}),
+            input=given,
             correlation_id=correlation_id or visit.correlation_id,
             channel=self.channel,
             depth=visit.depth + 1,
