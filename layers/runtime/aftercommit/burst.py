@@ -237,7 +237,7 @@ def _call(function: ActivityFunction, execution: Execution, context: ActivityCon
     size = len(text.encode()) + sum(size_of(each.body) for each in context.intentions)
     if size > RESULT_BYTES_MAX:
         raise ResultTooLargeError(
-            f"{function.name} returned {size} bytes, dispatches included; a result may have {RESULT_BYTES_MAX}"
+            f"{function.name} returned {size} bytes, dispatches included; at most {RESULT_BYTES_MAX} fit"
         )
     if len(context.intentions) > COMMIT_INTENTIONS_MAX:
         raise ResultTooLargeError(

@@ -15,6 +15,7 @@ from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, 
 from aftercommit.ids import derive_id
 from aftercommit.model import (
     Command,
+    Continue,
     Decision,
     Failure,
     Finish,
@@ -76,11 +77,14 @@ class _World:
         return instance
 
     def run(self, instance: _Instance, command: Command) -> None:
-        self.take(instance, engine.advance(instance.definition, instance.state, command, self.now))
+        self.advance(instance, command)
         while instance.state.ready:
-            execution_id = instance.state.ready[0]
-            command = self.call(instance, execution_id)
-            self.take(instance, engine.advance(instance.definition, instance.state, command, self.now))
+            self.advance(instance, self.call(instance, instance.state.ready[0]))
+
+    def advance(self, instance: _Instance, command: Command) -> None:
+        self.take(instance, engine.advance(instance.definition, instance.state, command, self.now))
+        while instance.state.agenda:
+            self.take(instance, engine.advance(instance.definition, instance.state, Continue(), self.now))
 
     def take(self, instance: _Instance, decision: Decision) -> None:
         instance.journal += decision.journal
