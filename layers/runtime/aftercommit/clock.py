@@ -35,8 +35,9 @@ def sleep(seconds: float) -> None:
 
 def to_text(at: float) -> str:
     """Write an instant as text that sorts by time."""
-    # Rounded down to the millisecond: text never lies ahead of the instant it stands for.
-    milliseconds = int(at * 1000)
+    # Rounded down to the millisecond: text never lies ahead of the instant it stands for. The small
+    # addition makes up for what a float loses, so that an instant read from text is written as that text.
+    milliseconds = int(at * 1000 + 0.001)
     moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 

@@ -164,12 +164,16 @@ class _Reader:
                 key: self.read_activity(child, f"{path}.{key}", level + 1) for key, child in value.items()
             }
         if each.kind in ("value", "value_map"):
-            if each.kind == "value_map" and not (isinstance(value, dict) or expressions.is_expression(value)):
+            if each.kind == "value_map" and not (isinstance(value, dict) or _is_expression(value)):
                 self.fault(path, "must be an object, or an expression that gives one")
             self.faults += expressions.find_faults(value, path, _ROOTS)
         elif message := _PLAIN_FAULTS[each.kind](value):
             self.fault(path, message)
         return value
+
+
+def _is_expression(value: Json) -> bool:
+    return isinstance(value, str) and expressions.is_expression(value)
 
 
 _PLAIN_FAULTS: dict[str, Callable[[Json], str | None]] = {

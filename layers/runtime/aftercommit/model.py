@@ -299,7 +299,7 @@ def command_to_json(command: Command) -> dict[str, Json]:
         elif name == "intentions":
             if value:
                 written[name] = [each.to_json() for each in value]
-        elif value is not None and value != "":
+        elif value is not None and (name, value) != ("started_at", ""):
             written[name] = value
     return written
 
@@ -399,9 +399,12 @@ class Decision:
     journal: list[dict[str, Json]] = field(default_factory=list)
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def dumps(value: Json) -> str:
     """Write compact JSON; NaN and infinities are refused with ValueError."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def size_of(value: Json) -> int:
