@@ -1,0 +1,6 @@
+"""For all tests: property tests without a deadline, as machines differ, and few enough to run at each change."""
+
+from hypothesis import settings
+
+settings.register_profile("aftercommit", deadline=None, max_examples=50)
+settings.load_profile("aftercommit")

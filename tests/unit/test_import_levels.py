@@ -1,0 +1,118 @@
+"""Who may import whom: a module of the runtime imports only from lower levels, so no cycle can grow."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import aftercommit
+
+ROOT = Path(aftercommit.__file__).parent
+
+LEVELS = [
+    # facts and the outside world, one place each
+    {"aws", "clock", "errors", "ids", "limits", "log", "paths"},
+    {"model", "settings"},
+    # what definitions are made of
+    {"expressions"},
+    {"keywords", "sandbox"},
+    {"activities.activity", "schema"},
+    {
+        "activities.dispatch_workflow",
+        "activities.fault",
+        "activities.finish",
+        "activities.if_",
+        "activities.sequence",
+        "activities.set_variable",
+        "activities.step",
+        "functions",
+    },
+    {"activities"},
+    {"definition"},
+    {"engine", "workflow"},
+    # what is stored and sent
+    {"queue", "requests", "tables"},
+    {"writes"},
+    {"definitions", "incidents"},
+    {"instances", "outbox"},
+    {"checkpoint"},
+    {"burst"},
+    # verbs: peers, which meet only through tables and queue
+    {"deliver", "publish", "resume", "run", "start"},
+    {"client", "commands", "direct", "sweep", "views"},
+    {"__init__"},
+]
+
+# Imports that the levels do not allow, each with the reason for it.
+EXCEPTIONS = {
+    ("expressions", "sandbox"): "inside a function: many workflows never need it, and it is slow to import",
+}
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imports_of(source: str) -> set[str]:
+    """Return the aftercommit modules that a source imports, at its top or inside functions."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            module = name.removeprefix("aftercommit.")
+            if module == name:
+                continue
+            while module and module not in MODULES:
+                module = module.rpartition(".")[0]
+            found.add(module or "__init__")
+    return found
+
+
+def level_of(module: str) -> int:
+    return next(number for number, names in enumerate(LEVELS) if module in names)
+
+
+def violations(module: str, source: str) -> list[str]:
+    return [
+        f"{module} imports {other}, which is not on a lower level"
+        for other in sorted(imports_of(source) - {module})
+        if level_of(other) >= level_of(module) and (module, other) not in EXCEPTIONS
+    ]
+
+
+def test_every_module_has_exactly_one_level():
+    listed = [name for level in LEVELS for name in level]
+    assert sorted(listed) == sorted(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_from_lower_levels_only(module):
+    assert violations(module, MODULES[module].read_text(encoding="utf-8")) == []
+
+
+def test_every_exception_is_still_needed():
+    for module, other in EXCEPTIONS:
+        assert other in imports_of(MODULES[module].read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("start", "from aftercommit.resume import resume"),  # a peer
+        ("engine", "from aftercommit.tables import HeadRow"),  # above it
+        ("engine", "from aftercommit import tables"),
+        ("engine", "import aftercommit.tables"),
+        ("model", "def late():\n    from aftercommit import engine"),
+        ("run", "from aftercommit import Workflow"),
+    ],
+)
+def test_an_import_of_a_peer_or_from_above_is_found(module, source):
+    assert violations(module, source) != []
