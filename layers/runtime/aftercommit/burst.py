@@ -106,25 +106,33 @@ class Burst:
         self.pending = Pending()
 
     def _begin(self, first: Command | None) -> None:
-        if not self.state.status.ended and not self.state.executions:
+        unstarted = not self.state.status.ended and not self.state.executions
+        stalled, most = self.held.stalled, settings().leases_max
+        if stalled >= 2 * most and (unstarted or first or self._goes_on()):
+            # Stopping its step has not helped: what ends the workers is the instance itself.
+            self.apply(Abort(self._worker_died()))
+            return
+        if unstarted:
             self.apply(Start())
-        if self.held.stalled >= settings().leases_max:
-            self._stop_killer()
         if first:
+            # Before a killer is stopped: it may be the step that this makes ready.
             self.apply(first)
+        self._finish_agenda()
+        if stalled >= most and self._goes_on():
+            self._stop_killer()
 
     def _stop_killer(self) -> None:
         """Count the activity that keeps ending its workers as raised, so that its policy applies."""
-        error = WorkerDiedError(f"{self.held.stalled} workers ended without a result")
-        if self.state.ready:
-            execution = self.state.executions[self.state.ready[0]]
-            self.apply(self._raised(execution, failure_of(error), started_at=""))
-        else:
-            self.apply(Abort(failure_of(error)))
-        self._commit_step()
+        execution = self.state.executions[self.state.ready[0]]
+        self.apply(self._raised(execution, self._worker_died(), started_at=""))
+        self._finish_agenda()
+        if self._goes_on():
+            self._commit_step()
+
+    def _worker_died(self) -> Failure:
+        return failure_of(WorkerDiedError(f"{self.held.stalled} workers ended without a result"))
 
     def _loop(self) -> None:
-        self._finish_agenda()
         # No effect waits for the next step; and a large resume gets a row to itself, as the next result may
         # be as large.
         heavy = self.pending.intentions or self.pending.bytes > BURST_COMMANDS_BYTES_MAX

@@ -75,7 +75,10 @@ def commit_end(held: Held, pending: Pending, *, due_at: float | None = None) -> 
         HeadRow.updated_at.set(moment),
         HeadRow.lease_token.remove(),
         HeadRow.lease_until.remove(),
-        HeadRow.leases.remove(),
+        # Workers that died are forgotten with the first progress, not by one that found nothing to do.
+        HeadRow.leases.set(held.stalled)
+        if held.stalled and not pending.commands
+        else HeadRow.leases.remove(),
         HeadRow.sends.remove(),
         HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove(),
         HeadRow.snapshot.set(inline) if inline is not None else HeadRow.snapshot.remove(),

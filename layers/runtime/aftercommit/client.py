@@ -115,6 +115,7 @@ def _hurry(tenant: str, instance_id: str, channel: str | None) -> None:
 def _prepare(request: StartRequest) -> Birth:
     owner, version = find_owner_and_version(request.tenant, request.definition_id)
     definition = load_definition(owner, request.definition_id, version)
+    inputs = check_inputs(definition.inputs, request.input)
     if size_of(request.input) > INPUT_BYTES_MAX:
         raise TooLargeError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
     return Birth(
@@ -122,7 +123,7 @@ def _prepare(request: StartRequest) -> Birth:
         instance_id=_choose_id(request),
         owner=owner,
         definition=definition,
-        inputs=check_inputs(definition.inputs, request.input),
+        inputs=inputs,
         correlation_id=request.correlation_id,
         request_fingerprint=request.fingerprint() if request.idempotency_key else None,
     )

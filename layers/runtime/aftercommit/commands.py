@@ -15,7 +15,7 @@ from aftercommit.errors import (
     MalformedRowError,
     OvertakenError,
 )
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import ItemCommand, ItemStatus
 from aftercommit.outbox import find_item, set_aside
 from aftercommit.queue import Message, Sending, postpone, read_message, send
@@ -41,6 +41,7 @@ def handle(text: str, worker: Worker, *, message_id: str = "") -> None:
         logger.info("instance ended", extra={"message_id": message_id, "reason": str(error)})
     except (LeaseHeldError, OvertakenError) as error:
         logger.info("postponed", extra={"message_id": message_id, "reason": str(error)})
+        count("MessagesPostponed")
         postpone(message)
     except MalformedRowError as error:
         if message.item_id and message.owner_id:
@@ -68,4 +69,5 @@ def _serve(message: Message, worker: Worker) -> None:
 
 def _set_aside(text: str, reason: str, message_id: str) -> None:
     logger.error("message set aside", extra={"message_id": message_id, "reason": reason})
+    count("MessagesSetAside")
     set_message_aside(text, reason)

@@ -10,7 +10,7 @@ from aftercommit import clock
 from aftercommit.errors import MalformedRowError
 from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import ItemStatus
 from aftercommit.outbox import claim, find_item, refuse, set_aside
 from aftercommit.queue import Message, Sending, send
@@ -30,7 +30,9 @@ def deliver(keys: list[tuple[str, str]]) -> int:
     for item, failed in zip(claimed, results, strict=True):
         if failed:
             _record(item, failed)
-    return sum(1 for failed in results if failed is None)
+    sent = sum(1 for failed in results if failed is None)
+    count("ItemsSent", sent)
+    return sent
 
 
 def _claim(owner_key: str, item_id: str) -> ItemRow | None:
@@ -42,7 +44,6 @@ def _claim(owner_key: str, item_id: str) -> ItemRow | None:
             return None
         return item if claim(item, at) else None
     except MalformedRowError as error:
-        logger.error("outbox item set aside", extra={"item_id": item_id, "reason": error.message})
         set_aside(owner_key, item_id, error.message)
     except Exception as error:  # noqa: BLE001 - one item's failure stops no other
         # Not this item's turn to fail: it stays undone, and due.
@@ -62,7 +63,6 @@ def _sending(item: ItemRow) -> Sending:
 
 def _record(item: ItemRow, error: Exception) -> None:
     """Record that the queue did not take an item; if that fails too, it is simply due again."""
-    logger.warning("send failed", extra={"item_id": item.item_id, "reason": str(error)})
     try:
         refuse(item, failure_of(error))
     except Exception as failed:  # noqa: BLE001 - likewise

@@ -152,7 +152,7 @@ class _World:
         failure = None
         inputs: dict[str, Json] = {}
         if definition is None:
-            failure = Failure("NotFoundError", f"no published workflow {definition_id!r}")
+            failure = Failure("NotFound", f"no published workflow {definition_id!r}")
         else:
             try:
                 inputs = check_inputs(definition.inputs, body["input"])

@@ -292,7 +292,7 @@ class _Advance:
         try:
             if output is NOTHING:
                 output = self.evaluate(self.state.instance_id, self.definition.output)
-            self.charge("output", output)
+            self.charge("the output", output)
         except InstanceFaultError as error:
             failure = failure_of(error)
             self.incident(failure, None)
@@ -374,7 +374,7 @@ class _Advance:
         state = self.state
         if state.sizes is None:
             state.sizes = {name: size_of(value) for name, value in state.variables.items()}
-            state.sizes["inputs"] = size_of(state.inputs)
+            state.sizes["the inputs"] = size_of(state.inputs)
             for execution in state.executions.values():
                 if "inputs" in execution.memory:
                     name = f"inputs of {execution.activity_id}"
@@ -384,7 +384,8 @@ class _Advance:
 
     def incident(self, failure: Failure, execution: Execution | None) -> None:
         where = execution.execution_id if execution else self.state.instance_id
-        attempt = execution.attempt if execution else 0
+        # One incident however often an activity is found missing: it is one fault of the deployment.
+        attempt = execution.attempt if execution and failure.type != UNKNOWN_ACTIVITY else 0
         self.decision.incidents.append(
             Incident(
                 derive_id("incident", where, attempt, failure.type),

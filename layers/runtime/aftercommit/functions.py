@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from aftercommit import clock, schema
-from aftercommit.errors import InstanceFaultError, RefusedError, UnknownActivityError
+from aftercommit.errors import UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
 from aftercommit.model import Failure, Intention, Json, intend_start
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+_LEAST = {"attempts_max": 1, "first_delay_seconds": 0, "backoff": 1, "delay_max_seconds": 0, "jitter": 0}
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ class Retry:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, naming the field."""
-        for name, least in (("attempts_max", 1), ("first_delay_seconds", 0), ("backoff", 1), ("jitter", 0)):
-            if not isinstance(getattr(self, name), int | float) or getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}")
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+                raise ValueError(f"{name} must be a number, at least {least}")
         if self.jitter > 1:
             raise ValueError("jitter must be at most 1")
 
@@ -65,7 +69,10 @@ class Retry:
         """Return when the attempt after `attempt` is due, or None if there is none."""
         if attempt >= self.attempts_max or failure.type in self.non_retryable:
             return None
-        delay = min(self.first_delay_seconds * self.backoff ** (attempt - 1), self.delay_max_seconds)
+        try:
+            delay = min(self.first_delay_seconds * self.backoff ** (attempt - 1), self.delay_max_seconds)
+        except OverflowError:  # after very many attempts
+            delay = self.delay_max_seconds
         return at + delay * (1 - self.jitter * derive_fraction(execution_id, attempt))
 
 
@@ -204,6 +211,8 @@ def failure_of(error: BaseException) -> Failure:
     """Tell an error as a failure: the class's name, and its message, bounded."""
     name = type(error).__name__
     message = error.message if isinstance(error, RefusedError) else str(error)
+    # Half a character, as in a file name that is no UTF-8, could not be stored.
+    message = message.encode(errors="replace").decode()
     if isinstance(error, InstanceFaultError):
         name = name.removesuffix("Error")
     return Failure(name, (message or name)[:1_000])

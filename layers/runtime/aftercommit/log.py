@@ -1,5 +1,13 @@
-"""The logger: structured lines with ids, never with inputs."""
+"""Log lines with ids, never with inputs; and the metrics that go with what operators must see."""
 
 from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 logger = Logger(service="aftercommit")
+
+
+def count(metric: str, number: int = 1) -> None:
+    """Count something in CloudWatch, at once: what happened is told even if the invocation dies next."""
+    if number:
+        with single_metric(name=metric, unit=MetricUnit.Count, value=number, namespace="Aftercommit"):
+            pass

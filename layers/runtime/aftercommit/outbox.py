@@ -14,6 +14,7 @@ from aftercommit.errors import ConditionFailedError, MalformedRowError
 from aftercommit.ids import derive_id, derive_shard
 from aftercommit.incidents import incident_put
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX, QUEUE_DELAY_SECONDS_MAX
+from aftercommit.log import count, logger
 from aftercommit.model import (
     Failure,
     Incident,
@@ -29,6 +30,11 @@ from aftercommit.tables import ItemRow, key_of
 from aftercommit.writes import Put, Update, commit
 
 _DAY_SECONDS = 86_400
+# What the body of a command must have.
+_PARTS = {
+    ItemCommand.START.value: ("instance_id", "definition_id", "input", "depth"),
+    ItemCommand.RESUME.value: ("instance_id", "bookmark_id", "outcome"),
+}
 
 
 def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put:
@@ -72,20 +78,25 @@ def _first_due_at(at: float, deliver_at: float | None) -> float:
 def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
     """Read an item as it is now; raises MalformedRowError naming its key if it cannot be read."""
     try:
-        return ItemRow.get(key_of(tenant, owner_id), item_id, consistent_read=True)
+        item = ItemRow.get(key_of(tenant, owner_id), item_id, consistent_read=True)
     except ItemRow.DoesNotExist:
         return None
     except (AttributeDeserializationError, TypeError, ValueError) as error:
         raise MalformedRowError(
             f"outbox item {owner_id}/{item_id} cannot be read: {error}", field=item_id
         ) from error
+    for name, attribute in ItemRow.get_attributes().items():
+        if not attribute.null and getattr(item, name) is None:
+            raise MalformedRowError(f"outbox item {owner_id}/{item_id} has no {name}", field=name)
+    return item
 
 
 def body_of(item: ItemRow) -> dict[str, Json]:
     """Return an item's command; raises MalformedRowError if it cannot be read."""
     try:
         body = json.loads(item.body)
-        body["instance_id"]
+        for name in _PARTS.get(item.command, ("instance_id",)):
+            body[name]
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedRowError(
             f"the body of outbox item {item.owner_id}/{item.item_id} cannot be read: {error!r}", field="body"
@@ -172,6 +183,7 @@ def refuse(item: ItemRow, failure: Failure) -> bool:
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
     uncounted = ItemRow.attempts == item.attempts  # closes: the same attempt counted twice
     commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, undone & uncounted)])
+    _tell("attempt refused", "AttemptsRefused", item, failure)
     return False
 
 
@@ -197,6 +209,7 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         ItemRow.status == ItemStatus.UNDONE.value,  # closes: a start admitted meanwhile has its child
     )
     commit([failed, _consequence(item, failure, at)])
+    _tell("item given up", "ItemsGivenUp", item, failure)
 
 
 def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
@@ -233,6 +246,14 @@ def set_aside(owner_key: str, item_id: str, reason: str) -> None:
         commit([Update("set aside", row, actions, ItemRow.owner_key.exists() & unsettled)])
     except ConditionFailedError:
         return
+    logger.error("item set aside", extra={"owner_key": owner_key, "item_id": item_id, "reason": reason})
+    count("ItemsSetAside")
+
+
+def _tell(message: str, metric: str, item: ItemRow, failure: Failure) -> None:
+    ids = {"owner_id": item.owner_id, "item_id": item.item_id, "command": item.command}
+    logger.warning(message, extra={**ids, "reason": _told(failure)})
+    count(metric)
 
 
 def _told(failure: Failure) -> str:

@@ -27,7 +27,10 @@ def read_body(text: str | None, *, base64_encoded: bool, known: set[str]) -> dic
     An absent body is an empty object. Raises MalformedRequestError naming the member, or TooLargeError.
     """
     if text and base64_encoded:
-        text = base64.b64decode(text).decode("utf-8", errors="replace")
+        try:
+            text = base64.b64decode(text).decode()
+        except ValueError:
+            raise MalformedRequestError("the body is no base64 of UTF-8", field="body") from None
     if not text:
         return {}
     if len(text) > BODY_BYTES_MAX or len(text.encode()) > BODY_BYTES_MAX:
@@ -51,8 +54,13 @@ def _check_member(name: str, value: Json, known: set[str]) -> None:
     if name == "input":
         if not isinstance(value, dict):
             raise MalformedRequestError("must be an object", field=name)
-    elif not isinstance(value, str) or not value or len(value) > NAME_CHARACTERS_MAX:
+    elif not isinstance(value, str) or not 1 <= len(value) <= NAME_CHARACTERS_MAX or not _encodes(value):
         raise MalformedRequestError(f"must be a text of 1 to {NAME_CHARACTERS_MAX} characters", field=name)
+
+
+def _encodes(text: str) -> bool:
+    """Whether a text has no half characters (lone surrogates), which JSON can name but nothing can store."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _refuse_constant(name: str) -> None:

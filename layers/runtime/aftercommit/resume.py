@@ -10,7 +10,6 @@ from aftercommit.errors import ConditionFailedError, InstanceEndedError, NotFoun
 from aftercommit.functions import failure_of
 from aftercommit.instances import lease
 from aftercommit.limits import LEASE_MARGIN_SECONDS
-from aftercommit.log import logger
 from aftercommit.model import Resume
 from aftercommit.outbox import ack, body_of, give_up, settle
 from aftercommit.tables import ItemRow
@@ -28,7 +27,6 @@ def resume(item: ItemRow, worker: Worker) -> None:
         return
     except NotFoundError as error:
         # Its instance is gone (a table restored alone): seen by an operator, and out of the way.
-        logger.warning("resume without instance", extra={"instance_id": item.instance_id})
         try:
             give_up(item, failure_of(error))
         except ConditionFailedError:

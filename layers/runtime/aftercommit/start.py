@@ -11,7 +11,6 @@ from aftercommit.errors import ConditionFailedError, RefusedError
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
-from aftercommit.log import logger
 from aftercommit.model import Failure, Json, Parent, size_of
 from aftercommit.outbox import ack, body_of, give_up, refuse, settle
 from aftercommit.queue import Message, Sending, send
@@ -42,6 +41,7 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
     """Resolve the definition and check the input; the published version is fixed from here on."""
     owner, version = find_owner_and_version(item.tenant, body["definition_id"], body.get("version"))
     definition = load_definition(owner, body["definition_id"], version)
+    inputs = check_inputs(definition.inputs, body["input"])
     if size_of(body["input"]) > INPUT_BYTES_MAX:
         raise RefusedError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
     return Birth(
@@ -49,7 +49,7 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
         instance_id=body["instance_id"],
         owner=owner,
         definition=definition,
-        inputs=check_inputs(definition.inputs, body["input"]),
+        inputs=inputs,
         correlation_id=body.get("correlation_id"),
         parent=Parent(item.owner_id, item.item_id, body.get("bookmark_id")),
         depth=body["depth"],
@@ -86,12 +86,10 @@ def _meet_existing(item: ItemRow, wanted: HeadRow) -> HeadRow | None:
 
 
 def _refuse(item: ItemRow, failure: Failure) -> None:
-    told = {"owner_id": item.owner_id, "item_id": item.item_id, "error_type": failure.type}
     try:
         last = refuse(item, failure)
     except ConditionFailedError:
         return  # settled, or this attempt was counted already
-    logger.warning("start given up" if last else "start refused", extra=told)
     if not last:
         # Only a hint, to keep the attempts close together; without it the sweep comes.
         again = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
@@ -99,10 +97,6 @@ def _refuse(item: ItemRow, failure: Failure) -> None:
 
 
 def _give_up(item: ItemRow, failure: Failure) -> None:
-    logger.warning(
-        "start given up",
-        extra={"owner_id": item.owner_id, "item_id": item.item_id, "error_type": failure.type},
-    )
     try:
         give_up(item, failure)
     except ConditionFailedError:

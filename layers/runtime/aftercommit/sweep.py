@@ -9,7 +9,7 @@ from aftercommit import clock
 from aftercommit.deliver import deliver
 from aftercommit.errors import ConditionFailedError
 from aftercommit.limits import QUEUE_BATCH_MAX
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow, split_key
@@ -37,6 +37,7 @@ def _sweep_items(shard: int, until: float) -> int:
     while clock.now() < until and (batch := list(islice(due, QUEUE_BATCH_MAX))):
         sent = deliver([(row.owner_key, row.item_id) for row in batch])
         logger.info("swept items", extra={"found": len(batch), "sent": sent})
+        count("ItemsSwept", len(batch))
         found += len(batch)
     return found
 
@@ -53,6 +54,7 @@ def _sweep_instances(shard: int) -> int:
                 tenant, instance_id = split_key(row.instance_key)
                 send([Sending(Message(tenant, instance_id=instance_id))])
                 logger.info("swept instance", extra={"instance_id": instance_id})
+                count("InstancesSwept")
         except Exception as error:  # noqa: BLE001 - one instance's failure stops no other
             logger.warning(
                 "instance not swept", extra={"instance_key": row.instance_key, "reason": str(error)}
