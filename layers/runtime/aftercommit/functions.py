@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from aftercommit import clock, schema
-from aftercommit.errors import UnknownActivityError
+from aftercommit.errors import AftercommitError, InputRefusedError, UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
+from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.model import Failure, Intention, Json, intend_start
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -209,10 +210,11 @@ class ActivityContext:
 
 def failure_of(error: BaseException) -> Failure:
     """Tell an error as a failure: the class's name, and its message, bounded."""
-    name = type(error).__name__
-    message = error.message if isinstance(error, RefusedError) else str(error)
+    name, message = type(error).__name__, str(error)
+    if isinstance(error, AftercommitError):
+        name = name.removesuffix("Error")
+    if isinstance(error, InputRefusedError):
+        message = f"{error.field} {error.message}"  # its message says what its field is not
     # Half a character, as in a file name that is no UTF-8, could not be stored.
     message = message.encode(errors="replace").decode()
-    if isinstance(error, InstanceFaultError):
-        name = name.removesuffix("Error")
-    return Failure(name, (message or name)[:1_000])
+    return Failure(name, (message or name)[:MESSAGE_CHARACTERS_MAX])

@@ -27,13 +27,13 @@ from aftercommit.model import (
 )
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow, key_of
-from aftercommit.writes import Put, Update, commit
+from aftercommit.writes import Put, Update, commit, commit_unread
 
 _DAY_SECONDS = 86_400
 # What the body of a command must have.
-_PARTS = {
-    ItemCommand.START.value: ("instance_id", "definition_id", "input", "depth"),
-    ItemCommand.RESUME.value: ("instance_id", "bookmark_id", "outcome"),
+_PARTS: dict[str, dict[str, type]] = {
+    ItemCommand.START.value: {"instance_id": str, "definition_id": str, "input": dict, "depth": int},
+    ItemCommand.RESUME.value: {"instance_id": str, "bookmark_id": str, "outcome": str},
 }
 
 
@@ -79,6 +79,9 @@ def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
     """Read an item as it is now; raises MalformedRowError naming its key if it cannot be read."""
     try:
         item = ItemRow.get(key_of(tenant, owner_id), item_id, consistent_read=True)
+        for instant in (item.due_at, item.deliver_at):
+            if instant is not None:
+                clock.from_text(instant)
     except ItemRow.DoesNotExist:
         return None
     except (AttributeDeserializationError, TypeError, ValueError) as error:
@@ -95,8 +98,11 @@ def body_of(item: ItemRow) -> dict[str, Json]:
     """Return an item's command; raises MalformedRowError if it cannot be read."""
     try:
         body = json.loads(item.body)
-        for name in _PARTS.get(item.command, ("instance_id",)):
-            body[name]
+        for name, kind in _PARTS.get(item.command, {"instance_id": str}).items():
+            if not isinstance(body[name], kind):
+                raise TypeError(f"{name} is of another type")
+        if item.wait:
+            body["bookmark_id"]
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedRowError(
             f"the body of outbox item {item.owner_id}/{item.item_id} cannot be read: {error!r}", field="body"
@@ -243,7 +249,7 @@ def set_aside(owner_key: str, item_id: str, reason: str) -> None:
     unsettled = ~ItemRow.status.is_in(*(each.value for each in ItemStatus if each != ItemStatus.UNDONE))
     row = ItemRow(owner_key, item_id)
     try:
-        commit([Update("set aside", row, actions, ItemRow.owner_key.exists() & unsettled)])
+        commit_unread(Update("set aside", row, actions, ItemRow.owner_key.exists() & unsettled))
     except ConditionFailedError:
         return
     logger.error("item set aside", extra={"owner_key": owner_key, "item_id": item_id, "reason": reason})

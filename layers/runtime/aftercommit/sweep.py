@@ -5,15 +5,17 @@ Any number of sweeps may run side by side; each claim is conditional, so they sh
 
 from itertools import islice
 
+from pynamodb.exceptions import AttributeDeserializationError
+
 from aftercommit import clock
 from aftercommit.deliver import deliver
-from aftercommit.errors import ConditionFailedError
+from aftercommit.errors import AftercommitError, ConditionFailedError
 from aftercommit.limits import QUEUE_BATCH_MAX
 from aftercommit.log import count, logger
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow, split_key
-from aftercommit.writes import Update, commit
+from aftercommit.writes import Update, commit, commit_unread
 
 
 def sweep(*, seconds_left: float = 60) -> bool:
@@ -55,6 +57,10 @@ def _sweep_instances(shard: int) -> int:
                 send([Sending(Message(tenant, instance_id=instance_id))])
                 logger.info("swept instance", extra={"instance_id": instance_id})
                 count("InstancesSwept")
+        except (AttributeDeserializationError, TypeError, ValueError) as error:
+            told = {"instance_key": row.instance_key, "reason": str(error)}
+            logger.error("instance cannot be read", extra=told)
+            _push_back(row)
         except Exception as error:  # noqa: BLE001 - one instance's failure stops no other
             logger.warning(
                 "instance not swept", extra={"instance_key": row.instance_key, "reason": str(error)}
@@ -80,3 +86,14 @@ def _claim_instance(due: HeadRow) -> bool:
     except ConditionFailedError:
         return False
     return not held
+
+
+def _push_back(due: HeadRow) -> None:
+    """Move an instance that cannot be read behind those that can; it comes up again, and is logged again."""
+    later = clock.to_text(clock.now() + settings().ack_timeout_max_seconds)
+    row = HeadRow(due.instance_key, due.row)
+    unmoved = HeadRow.due_at == due.due_at  # closes: repaired, or pushed back by another sweep
+    try:
+        commit_unread(Update("push back", row, [HeadRow.due_at.set(later)], unmoved))
+    except AftercommitError as error:
+        logger.warning("instance not pushed back", extra={"reason": str(error)})

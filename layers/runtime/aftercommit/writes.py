@@ -4,7 +4,7 @@ A commit of one write is a plain conditional request, at half the price of a tra
 transaction's actions by kind (checks, deletes, puts, updates), so reasons are mapped back here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,13 +63,14 @@ def commit(writes: list[Write]) -> None:
     TryLaterError when DynamoDB could not serve it through all tries. After a time-out the outcome is
     unknown: the caller decides by reading back.
     """
+    _commit(writes, _write_one if len(writes) == 1 else _write_all)
+
+
+def _commit(writes: list[Write], write: Callable[[list[Write]], None]) -> None:
     nonce = new_token()
     for number in range(TRIES_MAX):
         try:
-            if len(writes) == 1:
-                _write_one(writes[0])
-            else:
-                _write_all(writes)
+            write(writes)
         except PynamoDBException as error:
             failed = _read_failure(error, writes)
             if not isinstance(failed, TryLaterError) or number == TRIES_MAX - 1:
@@ -80,7 +81,16 @@ def commit(writes: list[Write]) -> None:
             return
 
 
-def _write_one(write: Write) -> None:
+def commit_unread(write: Update) -> None:
+    """Write as `commit` does, without taking in the row that results: for rows that cannot be read.
+
+    A single update's answer brings the whole row; a transaction's does not.
+    """
+    _commit([write], _write_all)
+
+
+def _write_one(writes: list[Write]) -> None:
+    [write] = writes
     if isinstance(write, Put):
         write.row.save(condition=write.condition)
     else:
