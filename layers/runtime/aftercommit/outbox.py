@@ -96,17 +96,15 @@ def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
 
 def body_of(item: ItemRow) -> dict[str, Json]:
     """Return an item's command; raises MalformedRowError if it cannot be read."""
+    told = f"the body of outbox item {item.owner_id}/{item.item_id}"
     try:
         body = json.loads(item.body)
-        for name, kind in _PARTS.get(item.command, {"instance_id": str}).items():
-            if not isinstance(body[name], kind):
-                raise TypeError(f"{name} is of another type")
-        if item.wait:
-            body["bookmark_id"]
+        parts = _PARTS.get(item.command, {"instance_id": str}) | ({"bookmark_id": str} if item.wait else {})
+        faulty = [name for name, kind in parts.items() if not isinstance(body[name], kind)]
     except (ValueError, KeyError, TypeError) as error:
-        raise MalformedRowError(
-            f"the body of outbox item {item.owner_id}/{item.item_id} cannot be read: {error!r}", field="body"
-        ) from error
+        raise MalformedRowError(f"{told} cannot be read: {error!r}", field="body") from error
+    if faulty:
+        raise MalformedRowError(f"{told} has a faulty {faulty[0]}", field="body")
     return cast("dict[str, Json]", body)
 
 
