@@ -1,4 +1,4 @@
-"""For all tests: property tests without a deadline, as machines differ, and few enough to run at each change."""
+"""For all tests: no deadline for property tests, as machines differ, and few enough to run at each change."""
 
 from hypothesis import settings
 

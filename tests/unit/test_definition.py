@@ -3,9 +3,19 @@ import json
 import pytest
 from hypothesis import given
 
-from aftercommit import DispatchWorkflow, Fault, Finish, If, Sequence, SetVariable, Step, Workflow, activity
+from aftercommit import (
+    DispatchWorkflow,
+    Fault,
+    Finish,
+    If,
+    Sequence,
+    SetVariable,
+    Step,
+    Workflow,
+    activity,
+    var,
+)
 from aftercommit import inputs as given_inputs
-from aftercommit import var
 from aftercommit.definition import LEVELS_MAX, find_name_fault, read_definition
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.limits import DEFINITION_BYTES_MAX

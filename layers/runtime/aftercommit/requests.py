@@ -28,7 +28,7 @@ def read_body(text: str | None, *, base64_encoded: bool, known: set[str]) -> dic
     """
     if text and base64_encoded:
         try:
-            text = base64.b64decode(text).decode()
+            text = base64.b64decode(text, validate=True).decode()
         except ValueError:
             raise MalformedRequestError("the body is no base64 of UTF-8", field="body") from None
     if not text:

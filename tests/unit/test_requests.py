@@ -1,0 +1,79 @@
+import base64
+import json
+
+import pytest
+
+from aftercommit.errors import MalformedRequestError, TooLargeError
+from aftercommit.limits import BODY_BYTES_MAX
+from aftercommit.requests import read_body, read_tenant
+
+KNOWN = {"input", "correlation_id"}
+
+
+def read(text, *, base64_encoded=False):
+    return read_body(text, base64_encoded=base64_encoded, known=KNOWN)
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", '{"correlation_id": null}'])
+def test_an_absent_body_is_an_empty_object(text):
+    assert read(text) == {}
+
+
+def test_a_body_may_come_as_base64():
+    text = base64.b64encode('{"correlation_id": "é"}'.encode()).decode()
+    assert read(text, base64_encoded=True) == {"correlation_id": "é"}
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("{", "body"),
+        ("not json", "body"),
+        ("[]", "body"),
+        ("5", "body"),
+        ("NaN", "body"),
+        ('{"input": {"a": NaN}}', "body"),
+        ('{"input": {"a": -Infinity}}', "body"),
+        ("[" * 100_000, "body"),
+        ('{"input": []}', "input"),
+        ('{"input": "text"}', "input"),
+        ('{"correlation_id": 5}', "correlation_id"),
+        ('{"correlation_id": ""}', "correlation_id"),
+        ('{"correlation_id": "%s"}' % ("x" * 201), "correlation_id"),
+        ('{"correlation_id": "\\ud800"}', "correlation_id"),
+        ('{"colour": "red"}', "colour"),
+    ],
+)
+def test_a_bad_body_is_refused_naming_the_member(text, field):
+    with pytest.raises(MalformedRequestError) as caught:
+        read(text)
+    assert caught.value.field == field
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize("text", ["%%%%%", "abc", base64.b64encode(b"\xff\xfe").decode()])
+def test_a_body_that_is_no_base64_of_text_is_refused(text):
+    with pytest.raises(MalformedRequestError) as caught:
+        read(text, base64_encoded=True)
+    assert caught.value.field == "body"
+
+
+@pytest.mark.parametrize("character", ["x", "é"])
+def test_a_body_over_the_limit_is_refused_with_it(character):
+    text = json.dumps({"input": {"a": character * BODY_BYTES_MAX}}, ensure_ascii=False)
+    with pytest.raises(TooLargeError, match=str(BODY_BYTES_MAX)) as caught:
+        read(text)
+    assert caught.value.status == 413
+
+
+def test_a_tenant_comes_from_its_header_in_any_case():
+    assert read_tenant({}) == "default"
+    assert read_tenant({"X-Tenant-Id": "acme-1"}) == "acme-1"
+    assert read_tenant({"x-tenant-id": "acme-1"}) == "acme-1"
+
+
+@pytest.mark.parametrize("tenant", ["", "Acme", "a b", "a#b", "*", "x" * 65, "ä", "a\n", "a,b"])
+def test_a_bad_tenant_is_refused(tenant):
+    with pytest.raises(MalformedRequestError) as caught:
+        read_tenant({"X-Tenant-Id": tenant})
+    assert caught.value.field == "X-Tenant-Id"

@@ -1,0 +1,76 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from aftercommit.errors import SettingError
+from aftercommit.settings import Settings, read_settings, settings
+
+NEEDED = {
+    "DEFINITIONS_TABLE": "d",
+    "INSTANCES_TABLE": "i",
+    "OUTBOX_TABLE": "o",
+    "COMMAND_QUEUE_URL": "q",
+}
+
+
+def test_the_defaults_are_those_of_the_documentation():
+    read = read_settings(NEEDED)
+    assert (read.start_attempts_max, read.start_delay_seconds) == (4, 1)
+    assert (read.ack_timeout_seconds, read.ack_timeout_max_seconds) == (60, 3600)
+    assert (read.eager_delivery, read.eager_head_start_seconds) == (True, 10)
+    assert (read.sweep_interval_seconds, read.sweep_batch) == (10, 100)
+    assert (read.leases_max, read.dispatch_depth_max, read.run_timeout_seconds) == (5, 32, 120)
+
+
+def test_every_setting_is_read_from_its_variable():
+    for field in dataclasses.fields(Settings):
+        text, value = {str: ("x", "x"), int: ("7200", 7200), bool: ("false", False)}[field.type]
+        read = read_settings({**NEEDED, "ACK_TIMEOUT_MAX_SECONDS": "7200", field.name.upper(): text})
+        assert getattr(read, field.name) == value
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_missing_table_or_queue_is_named(name):
+    with pytest.raises(SettingError, match="is not set") as caught:
+        read_settings({key: value for key, value in NEEDED.items() if key != name})
+    assert caught.value.field == name
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("SWEEP_BATCH", "0"),
+        ("SWEEP_BATCH", "-1"),
+        ("SWEEP_BATCH", "ten"),
+        ("SWEEP_BATCH", "1.5"),
+        ("SWEEP_BATCH", ""),
+        ("EAGER_DELIVERY", "yes"),
+        ("EAGER_DELIVERY", "True"),
+        ("ACK_TIMEOUT_MAX_SECONDS", "59"),
+    ],
+)
+def test_an_unusable_setting_is_refused_by_name(name, text):
+    with pytest.raises(SettingError) as caught:
+        read_settings({**NEEDED, name: text})
+    assert caught.value.field == name
+
+
+def test_only_the_delay_between_starts_may_be_zero():
+    assert read_settings({**NEEDED, "START_DELAY_SECONDS": "0"}).start_delay_seconds == 0
+
+
+def test_the_template_hands_every_setting_to_the_functions():
+    template = (Path(__file__).parents[2] / "template.yaml").read_text(encoding="utf-8")
+    for field in dataclasses.fields(Settings):
+        assert f"        {field.name.upper()}: " in template
+
+
+def test_settings_are_read_once_per_process(monkeypatch):
+    for name, value in NEEDED.items():
+        monkeypatch.setenv(name, value)
+    settings.cache_clear()
+    try:
+        assert settings() is settings()
+    finally:
+        settings.cache_clear()
