@@ -116,7 +116,9 @@ def in_sent_order(writes: list[Write]) -> list[Write]:
 def _read_failure(error: PynamoDBException, writes: list[Write]) -> Exception:
     if isinstance(error, TransactWriteError) and error.cancellation_reasons:
         return _read_reasons(error.cancellation_reasons, in_sent_order(writes))
-    code = error.cause_response_code
+    # Not PynamoDB's own property, which fails on a time-out: that has a response, which is None.
+    response = getattr(error.cause, "response", None) or {}
+    code = response.get("Error", {}).get("Code")
     if code in _CONDITION:
         return ConditionFailedError(frozenset({writes[0].purpose}))
     if code in _CONTENTION:
