@@ -1,0 +1,1 @@
+"""The benchmark: what a workflow costs in requests, units, time and dollars. Run it with `make bench`."""

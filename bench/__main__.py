@@ -1,0 +1,122 @@
+"""Run the benchmark: `python -m bench`. Exits with 1 if a counted target is missed; times only inform."""
+
+import json
+import sys
+from typing import Any
+
+from bench.costs import idle_month, stored_bytes, summarise
+from bench.meter import Request
+from bench.report import print_report, print_requests
+from bench.timing import time_engine, time_imports
+from bench.world import ROOT, Tally, World, deployed
+
+RESULTS = ROOT / "bench" / "results" / "latest.json"
+WORKLOADS = {
+    "awaited": "a parent of 5 steps that waits for a child of 5 steps",
+    "unawaited": "a parent of 5 steps that starts a child of 5 steps",
+    "one-step": "one step",
+}
+POSITIONS = (10, 100, 1_000)
+STATES = ("small-state", "large-state")
+INPUT = {"order_id": "order-2026-000123"}
+
+AWAITED_REQUESTS_MAX = 20
+AWAITED_UNITS_MAX = 50
+
+
+def count(world: World, workload: str) -> Tally:
+    """Run a workload twice, and count the second time: definitions are in memory, as in a warm function."""
+    for _ in range(2):
+        world.tally = Tally()
+        world.dispatch(workload, INPUT)
+        world.settle()
+    return world.tally
+
+
+def units_of_steps(world: World, workload: str) -> dict[int, float]:
+    """Return the write units and read units that each of some steps of a long instance takes."""
+    world.tally = Tally()
+    world.dispatch(workload, INPUT)
+    world.settle()
+    units: dict[int, float] = {}
+    since_commit = 0.0
+    for each in _of_runs(world.tally.requests):
+        since_commit += each.write_units + each.read_units
+        for revision in each.revisions:
+            units[revision] = since_commit
+            since_commit = 0.0
+    return {position: units[position] for position in POSITIONS}
+
+
+def _of_runs(requests: list[Request]) -> list[Request]:
+    return [each for each in requests if each.function == "run"]
+
+
+def measure() -> dict[str, Any]:
+    """Return all figures."""
+    engine = time_engine()  # first, while memory is small: the collector walks all of it
+    workloads: dict[str, Any] = {}
+    for name, told in WORKLOADS.items():
+        with deployed("bench.workflows") as world:
+            tally = count(world, name)
+            storage = stored_bytes(world, 2)
+            workloads[name] = {"what": told, **summarise(tally, world.memory_megabytes), "storage": storage}
+            print_requests(name, told, tally)
+    with deployed("bench.workflows") as world:
+        steps = {name: units_of_steps(world, name) for name in STATES}
+        idle = idle_month(world)
+    return {
+        "workloads": workloads,
+        "step_units": steps,
+        "idle_usd_per_month": idle,
+        "engine_us_per_step": round(engine, 1),
+        "import_ms": {name: round(value) for name, value in time_imports().items()},
+    }
+
+
+def summary_of(figures: dict[str, Any]) -> dict[str, float]:
+    """Return the figures that have a target, or are watched most."""
+    awaited = figures["workloads"]["awaited"]
+    # Of the small and the large state, the dearer one.
+    step = {
+        position: max(each[position] for each in figures["step_units"].values()) for position in POSITIONS
+    }
+    return {
+        "awaited_write_requests": awaited["write_requests"],
+        "awaited_write_units": awaited["write_units"],
+        "step_units_10": step[10],
+        "step_units_1000": step[1_000],
+        "engine_us_per_step": round(figures["engine_us_per_step"]),
+        "run_import_ms": figures["import_ms"]["run"],
+        "usd_per_million": awaited["usd_per_million"]["total"],
+    }
+
+
+def find_misses(figures: dict[str, Any]) -> list[str]:
+    """Return the counted targets that are missed."""
+    awaited = figures["workloads"]["awaited"]
+    misses = []
+    if awaited["write_requests"] > AWAITED_REQUESTS_MAX:
+        misses.append(f"awaited takes {awaited['write_requests']} requests, not {AWAITED_REQUESTS_MAX}")
+    if awaited["write_units"] > AWAITED_UNITS_MAX:
+        misses.append(f"awaited takes {awaited['write_units']} units, not {AWAITED_UNITS_MAX}")
+    if len({units for each in figures["step_units"].values() for units in each.values()}) != 1:
+        misses.append(f"a step's units grow: {figures['step_units']}")
+    return misses
+
+
+def main() -> int:
+    """Measure, print and write."""
+    figures = measure()
+    print_report(figures)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({**figures, "summary": summary_of(figures)}, indent=1) + "\n")
+    misses = find_misses(figures)
+    for miss in misses:
+        print(f"MISSED: {miss}")
+    print(" ".join(f"{name}={value:g}" for name, value in summary_of(figures).items()))
+    return 1 if misses else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
