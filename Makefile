@@ -11,7 +11,7 @@ export SAM_CLI_TELEMETRY := 0
 
 RUN := .venv/bin/python
 # Functions are built with the Python of this environment, so it comes first on the path.
-SAM := PATH="$(CURDIR)/.tools/sam/bin:$$PATH" .tools/sam/bin/sam
+SAM := PATH="$(CURDIR)/.tools/sam/bin:$(CURDIR)/.tools/uv/bin:$$PATH" .tools/sam/bin/sam
 
 # Python 3.13 is the template's default; another one has to be named.
 python_runtime = $(shell .tools/sam/bin/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')

@@ -4,12 +4,10 @@ Sources are copied to .build first: a build never sees half an edit, and a user'
 can stand in for the example without touching it.
 """
 
-import compileall
 import contextlib
 import fcntl
 import hashlib
 import os
-import py_compile
 import shutil
 import signal
 import subprocess
@@ -22,10 +20,11 @@ import botocore
 from scripts.emulator import ROOT, clean_environment
 
 TOOLS = ROOT / ".tools/sam/bin"
+UV = ROOT / ".tools/uv/bin"
 PYTHON_RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 # Raise it when a build of the same sources would come out different.
-BUILD_FORMAT = 2
+BUILD_FORMAT = 3
 
 # What the runtime itself calls; botocore finds the others in the development environment (of one version).
 KEPT_SERVICES = {"dynamodb", "sqs"}
@@ -49,7 +48,7 @@ def run_tool(
         arguments,
         cwd=folder,
         env=clean_environment()
-        | {"SAM_CLI_TELEMETRY": "0", "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
+        | {"SAM_CLI_TELEMETRY": "0", "PATH": os.pathsep.join([str(TOOLS), str(UV), os.environ["PATH"]])}
         | dict(environment or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -134,9 +133,6 @@ def _build(folder: Path) -> None:
             "build",
             "--build-dir",
             folder / "built",
-            "--cache-dir",
-            ROOT / ".build/cache",
-            "--cached",
             "--parallel",
             "--parameter-overrides",
             f"PythonRuntime={PYTHON_RUNTIME}",
@@ -150,19 +146,10 @@ def _make_lean(built_folder: Path, lean: Path) -> None:
     """Copy a build to what the emulator can start quickly; code and versions stay the same.
 
     The emulator unpacks all layers anew for each worker, where AWS mounts them: so most of botocore's data
-    (2,000 files) stays out and is found through AWS_DATA_PATH, and modules are compiled once, here.
+    (2,000 files) stays out, and is found through AWS_DATA_PATH.
     """
     shutil.rmtree(lean, ignore_errors=True)
     shutil.copytree(built_folder, lean, ignore=_ignore_service_models, copy_function=os.link)
-    for layer in ("RuntimeLayer", "WorkflowsLayer"):
-        compileall.compile_dir(
-            lean / layer,
-            quiet=1,
-            stripdir=str(lean / layer),
-            prependdir="/opt",
-            # Without times in it, so that the same sources make the same layer.
-            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-        )
 
 
 def _ignore_service_models(folder: str, names: list[str]) -> list[str]:
