@@ -3,21 +3,51 @@
 This is what workflows are written with; docs/writing-workflows.md shows how.
 """
 
-from aftercommit.activities import DispatchWorkflow, Fault, Finish, If, Sequence, SetVariable, Step
+from aftercommit.activities import (
+    Break,
+    Correlate,
+    Delay,
+    DispatchWorkflow,
+    Fault,
+    Finish,
+    Flowchart,
+    ForEach,
+    Fork,
+    If,
+    ParallelForEach,
+    Sequence,
+    SetVariable,
+    StartAt,
+    Step,
+    Switch,
+    Try,
+    While,
+)
 from aftercommit.expressions import expr, inputs, var
 from aftercommit.functions import ActivityContext, Retry, activity
 from aftercommit.workflow import Workflow
 
 __all__ = [
     "ActivityContext",
+    "Break",
+    "Correlate",
+    "Delay",
     "DispatchWorkflow",
     "Fault",
     "Finish",
+    "Flowchart",
+    "ForEach",
+    "Fork",
     "If",
+    "ParallelForEach",
     "Retry",
     "Sequence",
     "SetVariable",
+    "StartAt",
     "Step",
+    "Switch",
+    "Try",
+    "While",
     "Workflow",
     "activity",
     "expr",

@@ -45,3 +45,16 @@ def to_text(at: float) -> str:
 def from_text(text: str) -> float:
     """Read an instant written by `to_text`."""
     return datetime.fromisoformat(text).timestamp()
+
+
+def from_any_text(text: object) -> float:
+    """Read an instant that a person wrote, ISO 8601 with an offset; raises ValueError saying why not."""
+    if not isinstance(text, str):
+        raise ValueError("expected an instant as ISO 8601 text")  # noqa: TRY004 - callers expect one kind
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text[:40]!r} is no ISO 8601 instant") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"{text[:40]!r} has no offset; end it with Z, or with one like +01:00")
+    return moment.timestamp()

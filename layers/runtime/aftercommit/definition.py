@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aftercommit import expressions, schema
-from aftercommit.activities import TYPES, Activity
+from aftercommit.activities import TYPES, Activity, Break, Step
 from aftercommit.activities.activity import Property
 from aftercommit.errors import DefinitionRefusedError
-from aftercommit.functions import Retry
 from aftercommit.ids import derive_fingerprint
 from aftercommit.limits import DEFINITION_BYTES_MAX, NAME_CHARACTERS_MAX
 from aftercommit.model import Json, dumps, size_of
@@ -85,6 +84,7 @@ class _Reader:
         self.known = known
         self.faults: Faults = []
         self.activities: dict[str, Activity] = {}
+        self.loops = 0  # around the activity being read
 
     def fault(self, path: str, message: str) -> None:
         self.faults.append((path, message))
@@ -128,27 +128,27 @@ class _Reader:
         properties = kind.all_properties()
         for name in sorted(data.keys() - properties.keys() - {"type"}):
             self.fault(f"{path}.{name}", f"{data['type']} has no such property")
+        self.loops += kind.is_loop
         values = {
             name: self._read_property(each, data.get(name), f"{path}.{name}", level)
             for name, each in properties.items()
         }
+        self.loops -= kind.is_loop
         read = kind.__new__(kind)
         Activity.__init__(read, **values)
         self.activities[path] = read
-        self._check_step(data, path)
+        self._check_whole(read, path)
         return read
 
-    def _check_step(self, data: dict[str, Json], path: str) -> None:
-        if data["type"] != "Step":
+    def _check_whole(self, read: Activity, path: str) -> None:
+        """Check what no single property can tell; only where each of them is of its kind."""
+        if any(place.startswith(path) for place, _ in self.faults):
             return
-        name = data.get("activity")
-        if self.known is not None and isinstance(name, str) and name not in self.known:
-            self.fault(f"{path}.activity", f'the deployed code has no activity named "{name}"')
-        if isinstance(data.get("retry"), dict):
-            try:
-                Retry.from_json(data["retry"])
-            except (TypeError, ValueError) as error:
-                self.fault(f"{path}.retry", str(error).replace("Retry.__init__() ", ""))
+        self.faults += [(f"{path}.{place}", message) for place, message in read.find_faults()]
+        if isinstance(read, Step) and self.known is not None and read.activity not in self.known:
+            self.fault(f"{path}.activity", f'the deployed code has no activity named "{read.activity}"')
+        if isinstance(read, Break) and not self.loops:
+            self.fault(path, "there is no loop around this Break")
 
     def _read_property(self, each: Property, value: Json, path: str, level: int) -> Any:
         if value is None:
@@ -167,6 +167,9 @@ class _Reader:
             if each.kind == "value_map" and not (isinstance(value, dict) or _is_expression(value)):
                 self.fault(path, "must be an object, or an expression that gives one")
             self.faults += expressions.find_faults(value, path, _ROOTS)
+        elif each.kind == "choice":
+            if value not in each.choices:
+                self.fault(path, f"must be one of {', '.join(each.choices)}")
         elif message := _PLAIN_FAULTS[each.kind](value):
             self.fault(path, message)
         return value
@@ -182,6 +185,10 @@ _PLAIN_FAULTS: dict[str, Callable[[Json], str | None]] = {
     "text": lambda value: None if isinstance(value, str) and value else "must be a text that is not empty",
     "flag": lambda value: None if isinstance(value, bool) else "must be true or false",
     "number": lambda value: None if type(value) is int and value >= 1 else "must be a whole number from 1",
+    "texts": lambda value: None if _are_texts(value) else "must be a list of texts",
+    "connections": lambda value: (
+        None if _are_connections(value) else "must be a list of {from, to, outcome?}"
+    ),
     "options": lambda value: None if isinstance(value, dict) else "must be an object",
     "variable": lambda value: (
         None
@@ -189,6 +196,19 @@ _PLAIN_FAULTS: dict[str, Callable[[Json], str | None]] = {
         else "must be a variable's name: letters, digits and _, not beginning with a digit"
     ),
 }
+
+
+def _are_texts(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _are_connections(value: Json) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, dict)
+        and {"from", "to"} <= each.keys() <= {"from", "to", "outcome"}
+        and all(isinstance(part, str) for part in each.values())
+        for each in value
+    )
 
 
 def find_name_fault(name: Json) -> str | None:

@@ -5,12 +5,16 @@ run and waits remain. The same state, command and instant always give the same r
 the commands committed after it are all that a worker needs to go on where another died.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from aftercommit import clock, expressions
 from aftercommit.activities.activity import (
     NOTHING,
     Activity,
+    BreakLoop,
+    CancelChildren,
     Complete,
     End,
     FaultWith,
@@ -18,6 +22,7 @@ from aftercommit.activities.activity import (
     MakeReady,
     Move,
     Schedule,
+    SetCorrelation,
     SetTo,
     Visit,
     Wait,
@@ -26,12 +31,12 @@ from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
+from aftercommit.journal import line_of
 from aftercommit.limits import (
     COMMIT_BYTES_MAX,
     COMMIT_INTENTIONS_MAX,
     COMMIT_JOURNAL_LINES_MAX,
     MOVES_MAX,
-    STATE_BYTES_MAX,
 )
 from aftercommit.model import (
     Abort,
@@ -56,6 +61,8 @@ from aftercommit.model import (
     State,
     size_of,
 )
+from aftercommit.scopes import below, holder_of, lineage, visible_variables
+from aftercommit.sizes import charge, charge_memory, release
 
 _OUTCOME_OF_ENDING = {
     InstanceStatus.COMPLETED: Outcome.COMPLETED,
@@ -115,14 +122,14 @@ class _Advance:
             self.decision.applied = False
             return
         self.state.status = InstanceStatus.RUNNING
-        self.enter("root", "", 0)
+        self.enter(None, Schedule("root"))
 
     def finish(self, command: Finish) -> None:
         execution = self.take_ready(command.execution_id)
         if execution is None:
             return
         for intention in command.intentions:
-            self.carry_out(execution, Intend(intention))
+            self.intend(execution, intention)
         self.complete(execution, Outcome.DONE, command.result, started_at=command.started_at)
 
     def step_raised(self, command: Raise) -> None:
@@ -217,31 +224,28 @@ class _Advance:
             self.end(InstanceStatus.FAULTED, failure=self.state.failure)
 
     def carry_out(self, execution: Execution, move: Move) -> None:
-        match move:
-            case Schedule():
-                self.enter(f"{execution.activity_id}.{move.key}", execution.execution_id, move.iteration)
-            case Complete():
-                self.complete(execution, move.outcome, move.result)
-            case MakeReady():
-                self.make_ready(execution)
-            case Wait():
-                execution.status = ExecutionStatus.WAITING
-                self.state.bookmarks[move.bookmark.bookmark_id] = move.bookmark
-            case Intend():
-                self.decision.intentions.append(move.intention)
-                self.intended_bytes += size_of(move.intention.body)
-                self.note(execution, "intended", intention=move.intention)
-            case SetTo():
-                self.set_variable(execution, move.variable, move.value)
-            case FaultWith():
-                self.fault(execution, move.failure)
-            case End():
-                self.note(execution, "completed")
-                self.end_completed(move.output)
+        _CARRY_OUT[type(move)](self, execution, move)
 
-    def enter(self, activity_id: str, scheduled_by: str, iteration: int) -> None:
-        execution_id = derive_execution_id(self.state.instance_id, activity_id, iteration, scheduled_by)
-        execution = Execution(execution_id, activity_id, scheduled_by, iteration)
+    def wait(self, execution: Execution, bookmark: Bookmark) -> None:
+        execution.status = ExecutionStatus.WAITING
+        self.state.bookmarks[bookmark.bookmark_id] = bookmark
+
+    def intend(self, execution: Execution, intention: Intention) -> None:
+        self.decision.intentions.append(intention)
+        self.intended_bytes += size_of(intention.body)
+        if intention.command == ItemCommand.START:
+            self.note(execution, "intended", intention=intention)
+
+    def correlate(self, correlation_id: str) -> None:
+        self.state.correlation_id = correlation_id
+
+    def enter(self, parent: Execution | None, move: Schedule) -> None:
+        activity_id = f"{parent.activity_id}.{move.key}" if parent else move.key
+        scheduled_by = parent.execution_id if parent else ""
+        execution_id = derive_execution_id(self.state.instance_id, activity_id, move.iteration, scheduled_by)
+        execution = Execution(execution_id, activity_id, scheduled_by, move.iteration)
+        if move.given:
+            execution.memory["locals"] = move.given
         self.state.executions[execution_id] = execution
         visit = self.visit(execution)
         self.moment(execution, visit, partial(self.activity(execution).enter, visit))
@@ -249,17 +253,23 @@ class _Advance:
     def make_ready(self, execution: Execution) -> None:
         execution.status = ExecutionStatus.READY
         self.state.ready.append(execution.execution_id)
-        try:
-            self.charge(f"inputs of {execution.activity_id}", execution.memory.get("inputs"))
-        except StateTooLargeError as error:
-            self.state.ready.remove(execution.execution_id)
-            self.fault(execution, failure_of(error))
+
+    def break_loop(self, execution: Execution) -> None:
+        """End the nearest loop around an execution, with everything that runs in it."""
+        above = (each for each in lineage(self.state, execution) if self.activity(each).is_loop)
+        loop = next(above, None)
+        if loop is None:
+            self.fault(execution, Failure("BreakOutsideLoop", "there is no loop around this Break"))
+            return
+        self.note(execution, "completed")
+        self.cancel_below(loop)
+        self.complete(loop, Outcome.DONE)
 
     def complete(
         self, execution: Execution, outcome: str, result: Json = NOTHING, *, started_at: str = ""
     ) -> None:
         activity = self.activity(execution)
-        self.release(f"inputs of {execution.activity_id}")
+        release(self.state, execution)
         if (
             activity.result is not None
             and result is not NOTHING
@@ -278,21 +288,37 @@ class _Advance:
 
     def fault(self, execution: Execution, failure: Failure, *, started_at: str = "") -> None:
         self.note(execution, "faulted", failure=failure, started_at=started_at)
+        catcher = next(
+            (each for each in lineage(self.state, execution) if each is not execution and self.catches(each)),
+            None,
+        )
+        if catcher:
+            self.cancel_below(catcher)
+            visit = self.visit(catcher)
+            self.moment(catcher, visit, partial(self.activity(catcher).child_faulted, visit, failure))
+            return
         self.incident(failure, execution)
         if self.definition.incidents == "fault":
             self.end(InstanceStatus.FAULTED, failure=failure)
             return
         # Strategy `continue`: this execution stays where it is, and what does not depend on it runs on.
+        release(self.state, execution)
         execution.status = ExecutionStatus.FAULTED
         execution.memory = {}
-        self.release(f"inputs of {execution.activity_id}")
         self.state.failure = self.state.failure or failure
+
+    def catches(self, execution: Execution) -> bool:
+        return self.activity(execution).catches(execution.memory)
+
+    def finish_instance(self, execution: Execution, output: Json) -> None:
+        self.note(execution, "completed")
+        self.end_completed(output)
 
     def end_completed(self, output: Json) -> None:
         try:
             if output is NOTHING:
                 output = self.evaluate(self.state.instance_id, self.definition.output)
-            self.charge("the output", output)
+            charge(self.state, "the output", output)
         except InstanceFaultError as error:
             failure = failure_of(error)
             self.incident(failure, None)
@@ -336,6 +362,7 @@ class _Advance:
     def moment(self, execution: Execution, visit: Visit, act: partial[None]) -> None:
         try:
             act()
+            charge_memory(self.state, execution)
         except InstanceFaultError as error:
             self.fault(execution, failure_of(error))
         else:
@@ -343,44 +370,39 @@ class _Advance:
             self.state.agenda.extendleft((execution, move) for move in reversed(visit.moves))
 
     def evaluate(self, seed: str, value: Json) -> Json:
-        scope = {"inputs": self.state.inputs, "var": self.state.variables}
+        execution = self.state.executions.get(seed)
+        variables = visible_variables(self.state, execution) if execution else self.state.variables
+        scope = {"inputs": self.state.inputs, "var": variables}
         return expressions.evaluate(value, scope, at=self.at, seed=seed)
 
     def set_variable(self, execution: Execution, variable: str, value: Json) -> bool:
+        """Set a variable where it is visible from here: the nearest loop that has it, else the instance."""
+        holder = holder_of(self.state, execution, variable)
         try:
-            self.charge(variable, value)
+            if holder is None:
+                charge(self.state, variable, value)
+                self.state.variables[variable] = value
+            else:
+                holder.memory["locals"] = {**holder.memory["locals"], variable: value}
+                charge_memory(self.state, holder)
         except StateTooLargeError as error:
             self.fault(execution, failure_of(error))
             return False
-        self.state.variables[variable] = value
         return True
 
-    def charge(self, name: str, value: Json) -> None:
-        """Account for a value the state is about to hold; raises StateTooLargeError naming the largest."""
-        sizes = self.sizes()
-        size = size_of(value)
-        if self.state.bytes - sizes.get(name, 0) + size > STATE_BYTES_MAX:
-            largest = sorted({**sizes, name: size}.items(), key=lambda each: -each[1])[:3]
-            told = ", ".join(f"{each} ({bytes_} bytes)" for each, bytes_ in largest)
-            raise StateTooLargeError(f"the state would outgrow {STATE_BYTES_MAX} bytes; the largest: {told}")
-        self.state.bytes += size - sizes.get(name, 0)
-        sizes[name] = size
-
-    def release(self, name: str) -> None:
-        self.state.bytes -= self.sizes().pop(name, 0)
-
-    def sizes(self) -> dict[str, int]:
-        """Return the bytes of everything large that the state holds, by name; measured once, then kept up."""
-        state = self.state
-        if state.sizes is None:
-            state.sizes = {name: size_of(value) for name, value in state.variables.items()}
-            state.sizes["the inputs"] = size_of(state.inputs)
-            for execution in state.executions.values():
-                if "inputs" in execution.memory:
-                    name = f"inputs of {execution.activity_id}"
-                    state.sizes[name] = size_of(execution.memory["inputs"])
-            state.bytes = sum(state.sizes.values())
-        return state.sizes
+    def cancel_below(self, top: Execution) -> None:
+        """Drop everything that runs or waits below an execution, with its bookmarks."""
+        dropped = below(self.state, top)
+        for each in dropped:
+            release(self.state, each)
+            del self.state.executions[each.execution_id]
+            if each.status in (ExecutionStatus.READY, ExecutionStatus.WAITING):
+                self.note(each, "cancelled")
+        gone = {each.execution_id for each in dropped}
+        self.state.ready = [each for each in self.state.ready if each not in gone]
+        self.state.bookmarks = {
+            key: each for key, each in self.state.bookmarks.items() if each.execution_id not in gone
+        }
 
     def incident(self, failure: Failure, execution: Execution | None) -> None:
         where = execution.execution_id if execution else self.state.instance_id
@@ -395,40 +417,22 @@ class _Advance:
             )
         )
 
-    def note(
-        self,
-        execution: Execution,
-        status: str,
-        *,
-        outcome: str | None = None,
-        failure: Failure | None = None,
-        intention: Intention | None = None,
-        started_at: str = "",
-        retry_at: str | None = None,
-    ) -> None:
-        """Add a line to the journal; containers are left out, as their children tell the story."""
-        activity = self.activity(execution)
-        if status == "completed" and next(activity.children(), None) and outcome == Outcome.DONE:
-            return
-        line: dict[str, Json] = {
-            "activity_id": execution.activity_id,
-            "type": activity.type,
-            "status": status,
-        }
-        if name := getattr(activity, "activity", None):
-            line["activity"] = name
-        line["execution_id"] = execution.execution_id
-        if outcome and outcome != Outcome.DONE:
-            line["outcome"] = outcome
-        if execution.attempt > 1 or status == "retrying":
-            line["attempt"] = execution.attempt
-        if failure:
-            line["error"] = failure.to_json()
-        if intention:
-            line["item_id"] = intention.item_id
-            line["instance_id"] = intention.body["instance_id"]
-        if started_at:
-            line["started_at"] = started_at
-        if retry_at:
-            line["retry_at"] = retry_at
-        self.decision.journal.append(line)
+    def note(self, execution: Execution, status: str, **told: Any) -> None:
+        line = line_of(self.activity(execution), execution, status, **told)
+        if line:
+            self.decision.journal.append(line)
+
+
+_CARRY_OUT: dict[type[Move], Callable[[_Advance, Execution, Any], object]] = {
+    Schedule: lambda advance, execution, move: advance.enter(execution, move),
+    Complete: lambda advance, execution, move: advance.complete(execution, move.outcome, move.result),
+    CancelChildren: lambda advance, execution, _: advance.cancel_below(execution),
+    BreakLoop: lambda advance, execution, _: advance.break_loop(execution),
+    SetCorrelation: lambda advance, _, move: advance.correlate(move.correlation_id),
+    MakeReady: lambda advance, execution, _: advance.make_ready(execution),
+    Wait: lambda advance, execution, move: advance.wait(execution, move.bookmark),
+    Intend: lambda advance, execution, move: advance.intend(execution, move.intention),
+    SetTo: lambda advance, execution, move: advance.set_variable(execution, move.variable, move.value),
+    FaultWith: lambda advance, execution, move: advance.fault(execution, move.failure),
+    End: lambda advance, execution, move: advance.finish_instance(execution, move.output),
+}

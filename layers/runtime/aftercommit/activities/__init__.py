@@ -1,26 +1,64 @@
 """The catalogue: every activity type a tree may name."""
 
 from aftercommit.activities.activity import Activity
+from aftercommit.activities.correlate import Correlate
 from aftercommit.activities.dispatch_workflow import DispatchWorkflow
 from aftercommit.activities.fault import Fault
 from aftercommit.activities.finish import Finish
+from aftercommit.activities.flowchart import Flowchart
+from aftercommit.activities.fork import Fork
 from aftercommit.activities.if_ import If
+from aftercommit.activities.loops import Break, ForEach, ParallelForEach, While
 from aftercommit.activities.sequence import Sequence
 from aftercommit.activities.set_variable import SetVariable
 from aftercommit.activities.step import Step
+from aftercommit.activities.switch import Switch
+from aftercommit.activities.timers import Delay, StartAt
+from aftercommit.activities.try_ import Try
 
 TYPES: dict[str, type[Activity]] = {
-    each.__name__: each for each in (DispatchWorkflow, Fault, Finish, If, Sequence, SetVariable, Step)
+    each.__name__: each
+    for each in (
+        Break,
+        Correlate,
+        Delay,
+        DispatchWorkflow,
+        Fault,
+        Finish,
+        Flowchart,
+        ForEach,
+        Fork,
+        If,
+        ParallelForEach,
+        Sequence,
+        SetVariable,
+        StartAt,
+        Step,
+        Switch,
+        Try,
+        While,
+    )
 }
 
 __all__ = [
     "TYPES",
     "Activity",
+    "Break",
+    "Correlate",
+    "Delay",
     "DispatchWorkflow",
     "Fault",
     "Finish",
+    "Flowchart",
+    "ForEach",
+    "Fork",
     "If",
+    "ParallelForEach",
     "Sequence",
     "SetVariable",
+    "StartAt",
     "Step",
+    "Switch",
+    "Try",
+    "While",
 ]

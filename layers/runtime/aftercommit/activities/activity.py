@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from aftercommit import clock
 from aftercommit.expressions import to_json
 from aftercommit.ids import derive_id
-from aftercommit.model import Bookmark, Execution, Failure, Intention, Json, Outcome
+from aftercommit.model import Bookmark, Execution, Failure, Intention, ItemCommand, Json, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +29,24 @@ class Schedule:
 
     key: str
     iteration: int = 0
+    given: dict[str, Json] | None = None  # variables that only this child and what is below it sees
+
+
+@dataclass(slots=True)
+class CancelChildren:
+    """Drop everything that runs or waits below this execution."""
+
+
+@dataclass(slots=True)
+class BreakLoop:
+    """End the nearest loop around this execution."""
+
+
+@dataclass(slots=True)
+class SetCorrelation:
+    """Give the instance another correlation id."""
+
+    correlation_id: str
 
 
 @dataclass(slots=True)
@@ -79,7 +98,19 @@ class End:
     output: Json
 
 
-Move = Schedule | Complete | MakeReady | Wait | Intend | SetTo | FaultWith | End
+Move = (
+    Schedule
+    | Complete
+    | CancelChildren
+    | BreakLoop
+    | SetCorrelation
+    | MakeReady
+    | Wait
+    | Intend
+    | SetTo
+    | FaultWith
+    | End
+)
 
 
 @dataclass(slots=True)
@@ -99,9 +130,31 @@ class Visit:
         """What this execution keeps between its moments."""
         return self.execution.memory
 
-    def schedule(self, key: str, iteration: int = 0) -> None:
-        """Run a child; its identity is this execution, the child's place and `iteration`."""
-        self.moves.append(Schedule(key, iteration))
+    def schedule(self, key: str, iteration: int = 0, given: dict[str, Json] | None = None) -> None:
+        """Run a child; its identity is this execution, the child's place and `iteration`.
+
+        `given` are variables that only the child, and what is below it, sees.
+        """
+        self.moves.append(Schedule(key, iteration, given))
+
+    def cancel_children(self) -> None:
+        """Drop everything that runs or waits below this execution, with its bookmarks."""
+        self.moves.append(CancelChildren())
+
+    def break_loop(self) -> None:
+        """End the nearest loop around this execution."""
+        self.moves.append(BreakLoop())
+
+    def correlate(self, correlation_id: str) -> None:
+        """Give the instance another correlation id."""
+        self.moves.append(SetCorrelation(correlation_id))
+
+    def wait_until(self, at: float, waits_for: str = "timer") -> None:
+        """Stay here until an instant has come; a resume that is due then is part of the commit."""
+        bookmark_id = self.wait(waits_for, until=clock.to_text(at))
+        body = {"instance_id": self.instance_id, "bookmark_id": bookmark_id, "outcome": Outcome.DONE}
+        item_id = derive_id(waits_for, self.execution.execution_id)
+        self.intend(Intention(ItemCommand.RESUME, item_id, body, deliver_at=at))
 
     def complete(self, outcome: str = Outcome.DONE, result: Json = NOTHING) -> None:
         """End this execution; `result` goes into the variable that the activity names."""
@@ -111,12 +164,11 @@ class Visit:
         """Let a worker run this step."""
         self.moves.append(MakeReady())
 
-    def wait(self, waits_for: str, *, instance_id: str | None = None) -> str:
+    def wait(self, waits_for: str, *, instance_id: str | None = None, until: str | None = None) -> str:
         """Stay here until the bookmark that is returned is resumed."""
         bookmark_id = derive_id("bookmark", self.execution.execution_id, waits_for)
-        self.moves.append(
-            Wait(Bookmark(bookmark_id, self.execution.execution_id, waits_for, instance_id=instance_id))
-        )
+        bookmark = Bookmark(bookmark_id, self.execution.execution_id, waits_for, instance_id, until)
+        self.moves.append(Wait(bookmark))
         return bookmark_id
 
     def intend(self, intention: Intention) -> None:
@@ -144,12 +196,13 @@ class Property:
     """One property of an activity, for reading, writing and checking trees.
 
     `kind`: value (JSON, may hold expressions), value_map (an object of such, or one expression for it), text,
-    number (whole, from 1), flag, variable (a name), options (plain JSON object), child, children, branches
-    (children by outcome).
+    number (whole, from 1), flag, choice (of `choices`), texts, connections (of a flowchart), variable (a
+    name), options (plain JSON object), child, children, branches (children by name).
     """
 
     kind: str
     required: bool = False
+    choices: tuple[str, ...] = ()
 
 
 CHILD_KINDS = frozenset({"child", "children", "branches"})
@@ -159,6 +212,7 @@ class Activity:
     """A node of a definition. Subclasses name their properties and behave in three moments."""
 
     properties: ClassVar[dict[str, Property]]
+    is_loop: ClassVar[bool] = False  # whether a Break below ends it
     result: str | None
 
     def __init__(self, **values: Any) -> None:
@@ -209,7 +263,15 @@ class Activity:
                 written[name] = to_json(value)
         return written
 
-    # --- the three moments ---
+    def takes_time(self) -> bool:
+        """Whether it is run by a worker or waits; all else is over within the decision that reaches it."""
+        return False
+
+    def find_faults(self) -> list[tuple[str, str]]:
+        """Return what is wrong with its properties together, as (property's path in here, message)."""
+        return []
+
+    # --- the moments ---
 
     def enter(self, visit: Visit) -> None:
         """Begin an execution."""
@@ -219,6 +281,15 @@ class Activity:
         """Go on after a child; the default ends with the child's end."""
         del key, outcome
         visit.complete()
+
+    def catches(self, memory: dict[str, Json]) -> bool:
+        """Whether a fault below an execution that remembers `memory` is offered to `child_faulted`."""
+        del memory
+        return False
+
+    def child_faulted(self, visit: Visit, failure: Failure) -> None:
+        """Go on after a fault below; what ran there is gone already."""
+        raise NotImplementedError
 
     def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
         """Go on after a wait."""

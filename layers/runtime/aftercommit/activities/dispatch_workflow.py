@@ -58,6 +58,10 @@ class DispatchWorkflow(Activity):
             result=result,
         )
 
+    def takes_time(self) -> bool:
+        """Only while it waits for its child."""
+        return bool(self.wait)
+
     def enter(self, visit: Visit) -> None:
         """Intend the start; the child's id derives from this execution, so a repeat names the same child."""
         execution_id = visit.execution.execution_id

@@ -1,7 +1,7 @@
 """If: one of two ways, by a condition."""
 
 from aftercommit.activities.activity import Activity, Property, Visit
-from aftercommit.errors import ExpressionError
+from aftercommit.activities.loops import is_true
 from aftercommit.model import Json
 
 
@@ -28,17 +28,10 @@ class If(Activity):
         super().__init__(condition=condition, then=then, otherwise=otherwise, result=result)
 
     def enter(self, visit: Visit) -> None:
-        """Choose. Only true and false choose: a forgotten comparison is a fault, not a silent way."""
-        chosen = visit.evaluate(self.condition)
-        if not isinstance(chosen, bool):
-            raise ExpressionError(str(self.condition), f"expected true or false, got {_kind_of(chosen)}")
-        if chosen:
+        """Choose."""
+        if is_true(self.condition, visit.evaluate(self.condition)):
             visit.schedule("then")
         elif self.otherwise is not None:
             visit.schedule("otherwise")
         else:
             visit.complete()
-
-
-def _kind_of(value: Json) -> str:
-    return "nothing" if value is None else type(value).__name__

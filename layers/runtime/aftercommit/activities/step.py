@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aftercommit.activities.activity import Activity, Property, Visit
+from aftercommit.functions import Retry
 from aftercommit.model import Json
 
 
@@ -39,10 +40,23 @@ class Step(Activity):
             result=result,
         )
 
+    def takes_time(self) -> bool:
+        """Say so: it does."""
+        return True
+
     def enter(self, visit: Visit) -> None:
         """Evaluate the inputs and become ready for a worker."""
         visit.memory["inputs"] = visit.evaluate(self.inputs or {})
         visit.make_ready()
+
+    def find_faults(self) -> list[tuple[str, str]]:
+        """Refuse a retry policy that makes no sense."""
+        try:
+            if isinstance(self.retry, dict):
+                Retry.from_json(self.retry)
+        except (TypeError, ValueError) as error:
+            return [("retry", str(error).replace("Retry.__init__() ", ""))]
+        return []
 
 
 def activity_name(function: Callable[..., Any]) -> str:

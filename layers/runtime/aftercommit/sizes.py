@@ -1,0 +1,52 @@
+"""The size of a state: what it holds is counted when it is set, so that it never outgrows its row."""
+
+from aftercommit.errors import StateTooLargeError
+from aftercommit.limits import STATE_BYTES_MAX
+from aftercommit.model import Execution, Json, State, size_of
+
+# What executions keep that may be large; the word is the one a person is told.
+_LARGE = ("inputs", "items", "locals")
+
+
+def charge(state: State, name: str, value: Json) -> None:
+    """Account for a value that the state is about to hold; raises StateTooLargeError naming the largest."""
+    sizes = measured(state)
+    size = size_of(value)
+    if state.bytes - sizes.get(name, 0) + size > STATE_BYTES_MAX:
+        largest = sorted({**sizes, name: size}.items(), key=lambda each: -each[1])[:3]
+        told = ", ".join(f"{each} ({bytes_} bytes)" for each, bytes_ in largest)
+        raise StateTooLargeError(f"the state would outgrow {STATE_BYTES_MAX} bytes; the largest: {told}")
+    state.bytes += size - sizes.get(name, 0)
+    sizes[name] = size
+
+
+def charge_memory(state: State, execution: Execution) -> None:
+    """Account for what an execution keeps; raises StateTooLargeError."""
+    for kind in _LARGE:
+        if kind in execution.memory:
+            charge(state, _name(kind, execution), execution.memory[kind])
+
+
+def release(state: State, execution: Execution) -> None:
+    """Forget what an execution kept."""
+    if execution.memory:
+        sizes = measured(state)
+        for kind in _LARGE:
+            state.bytes -= sizes.pop(_name(kind, execution), 0)
+
+
+def measured(state: State) -> dict[str, int]:
+    """Return the bytes of everything large that the state holds, by name; measured once, then kept up."""
+    if state.sizes is None:
+        state.sizes = {name: size_of(value) for name, value in state.variables.items()}
+        state.sizes["the inputs"] = size_of(state.inputs)
+        for execution in state.executions.values():
+            for kind in _LARGE:
+                if kind in execution.memory:
+                    state.sizes[_name(kind, execution)] = size_of(execution.memory[kind])
+        state.bytes = sum(state.sizes.values())
+    return state.sizes
+
+
+def _name(kind: str, execution: Execution) -> str:
+    return f"{kind} of {execution.activity_id} ({execution.execution_id[:8]})"
