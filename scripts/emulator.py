@@ -188,23 +188,19 @@ class Emulator:
 
     def _stop(self) -> None:
         if self._process is not None:
-            for number, seconds in ((signal.SIGTERM, STOP_SECONDS_MAX), (signal.SIGKILL, STOP_SECONDS_MAX)):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, number)
-                if self._await_empty_group(seconds):
-                    break
-            else:
-                raise EmulatorError(f"these processes could not be ended: {self._group()}")
+            # Killed at once: all that it holds is in memory and in the temporary folder.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._await_empty_group()
             self._process = None
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
 
-    def _await_empty_group(self, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            # Reaped here, or it would stay in its group as a zombie.
-            if not self.is_running() and not self._group():
-                return True
-            time.sleep(0.05)
-        return False
+    def _await_empty_group(self) -> None:
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        # The emulator itself is reaped here, or it would stay in its group as a zombie.
+        while self.is_running() or self._group():
+            if time.monotonic() > deadline:
+                raise EmulatorError(f"these processes could not be ended: {self._group()}")
+            time.sleep(0.02)

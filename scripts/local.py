@@ -16,12 +16,19 @@ from scripts.emulator import EmulatorError
 from scripts.local_build import BuildError
 from scripts.local_stack import Stack, deployed
 
-EXAMPLE_ORDER = {"input": {"order_id": "order-1", "amount": 4200}}
+EXAMPLE_ORDER = {
+    "order_id": "order-1",
+    "customer": "Grace Hopper",
+    "amount": 4200,
+    "address": "1 Navy Yard, Arlington",
+    "items": [{"sku": "nanosecond-wire", "quantity": 1}],
+}
 
 
 def main() -> int:
     """Serve until a signal comes; return the exit status."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT too: a shell starts what it runs in the background with that one ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         port, parameters, workflows_dir = _read_environment()
@@ -58,8 +65,10 @@ def _invitation(stack: Stack, *, own_workflows: bool) -> str:
     else:
         example = (
             f"curl {sign} -H 'Content-Type: application/json' \\\n"
-            f"    -d '{json.dumps(EXAMPLE_ORDER)}' \\\n"
-            f'    "{stack.api_url}/workflows/place-order/dispatch"'
+            f"    -d '{json.dumps({'input': EXAMPLE_ORDER})}' \\\n"
+            f'    "{stack.api_url}/workflows/place-order/dispatch"\n\n'
+            "and see what became of it, with the instance_id of the answer:\n\n"
+            f'  curl {sign} "{stack.api_url}/instances/INSTANCE_ID"'
         )
     return f"""
 API_URL={stack.api_url}

@@ -4,9 +4,7 @@ It holds the lease from before its first step to its last commit. If it dies any
 stands, the sweep finds the instance by `due_at`, and the next burst goes on from the last commit.
 """
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from aftercommit import clock, engine
 from aftercommit.activities.step import Step
@@ -14,13 +12,12 @@ from aftercommit.checkpoint import Pending, commit_end, commit_step
 from aftercommit.errors import (
     InstanceEndedError,
     ItemSettledError,
-    ResultTooLargeError,
     UnknownActivityError,
     WorkerDiedError,
 )
-from aftercommit.functions import ActivityContext, ActivityFunction, Retry, failure_of, find_function
+from aftercommit.functions import ActivityContext, Retry, failure_of, find_function
 from aftercommit.instances import Held, find_head, load
-from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, COMMIT_INTENTIONS_MAX, RESULT_BYTES_MAX
+from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
 from aftercommit.log import logger
 from aftercommit.model import (
     Abort,
@@ -32,8 +29,6 @@ from aftercommit.model import (
     Raise,
     Start,
     State,
-    dumps,
-    size_of,
 )
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
@@ -199,7 +194,7 @@ class Burst:
             return Raise(execution.execution_id, failure_of(error), retry_at, started_at)
         context = ActivityContext(
             idempotency_key=execution.execution_id,
-            attempt=execution.attempt,
+            attempt=execution.attempt - execution.memory.get("uncounted", 0),
             instance_id=self.state.instance_id,
             correlation_id=self.state.correlation_id,
             tenant=self.held.tenant,
@@ -207,7 +202,7 @@ class Burst:
             depth=self.state.depth,
         )
         try:
-            result = _call(function, execution, context)
+            result = function.run(execution.memory["inputs"], context)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
             logger.info(
                 "step raised",
@@ -235,29 +230,3 @@ class Burst:
         if step.retry is not None:
             return Retry.from_json(step.retry)
         return find_function(step.activity).retry
-
-
-def _call(function: ActivityFunction, execution: Execution, context: ActivityContext) -> Any:
-    # A copy per attempt: what a function does to its arguments stays with it.
-    inputs = _copy(execution.memory["inputs"])
-    result = function.call(**inputs, context=context) if function.takes_context else function.call(**inputs)
-    text = dumps(result)  # also refuses what is no JSON, while the step can still be told so
-    size = len(text.encode()) + sum(size_of(each.body) for each in context.intentions)
-    if size > RESULT_BYTES_MAX:
-        raise ResultTooLargeError(
-            f"{function.name} returned {size} bytes, dispatches included; at most {RESULT_BYTES_MAX} fit"
-        )
-    if len(context.intentions) > COMMIT_INTENTIONS_MAX:
-        raise ResultTooLargeError(
-            f"{function.name} dispatched {len(context.intentions)} workflows; one activity may dispatch "
-            f"{COMMIT_INTENTIONS_MAX}"
-        )
-    return json.loads(text) if isinstance(result, dict | list | tuple) else result
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_copy(each) for each in value]
-    return value

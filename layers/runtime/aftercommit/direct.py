@@ -5,13 +5,20 @@ The engine is the real one; the queue and the tables are a list in memory, and t
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aftercommit import clock, engine
 from aftercommit.definition import Definition
 from aftercommit.errors import InputRefusedError, UnknownActivityError
-from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
+from aftercommit.functions import (
+    NO_RETRY,
+    ActivityContext,
+    ActivityFunction,
+    Retry,
+    failure_of,
+    find_function,
+)
 from aftercommit.ids import derive_id
 from aftercommit.model import (
     Command,
@@ -29,9 +36,9 @@ from aftercommit.model import (
     Resume,
     Start,
     State,
-    dumps,
 )
 from aftercommit.schema import check_inputs
+from aftercommit.settings import Settings
 from aftercommit.workflow import Workflow
 
 
@@ -105,11 +112,9 @@ class _World:
         )
         retry = NO_RETRY
         try:
-            function, takes_context, retry = self.function(step.activity)
-            retry = Retry.from_json(step.retry) if step.retry else retry
-            more = {"context": context} if takes_context else {}
-            result = function(**execution.memory["inputs"], **more)
-            dumps(result)
+            function = self.function(step.activity)
+            retry = Retry.from_json(step.retry) if step.retry else function.retry
+            result = function.run(execution.memory["inputs"], context)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
             failure = failure_of(error)
             at = retry.next_attempt_at(
@@ -118,16 +123,17 @@ class _World:
             return Raise(execution_id, failure, clock.to_text(at) if at is not None else None)
         return Finish(execution_id, result, context.intentions)
 
-    def function(self, name: str) -> tuple[Callable[..., Any], bool, Retry]:
+    def function(self, name: str) -> ActivityFunction:
+        replaced = self.activities.get(name)
         try:
             known = find_function(name)
         except UnknownActivityError:
-            if name not in self.activities:
+            if replaced is None:
                 raise
-            return self.activities[name], False, NO_RETRY
-        if name in self.activities:
-            return self.activities[name], _takes_context(self.activities[name]), known.retry
-        return known.call, known.takes_context, known.retry
+            return ActivityFunction(name, replaced, NO_RETRY, 0, _takes_context(replaced))
+        if replaced is None:
+            return known
+        return replace(known, call=replaced, takes_context=_takes_context(replaced))
 
     def settle(self) -> None:
         """Deliver everything that is due, in order of time, skipping the time between."""
@@ -153,6 +159,9 @@ class _World:
         inputs: dict[str, Json] = {}
         if definition is None:
             failure = Failure("NotFound", f"no published workflow {definition_id!r}")
+        elif body["depth"] > Settings.dispatch_depth_max:
+            deepest = Settings.dispatch_depth_max
+            failure = Failure("DispatchTooDeep", f"dispatches nest deeper than {deepest}")
         else:
             try:
                 inputs = check_inputs(definition.inputs, body["input"])

@@ -4,16 +4,17 @@ A function that is decorated stays what it was: call it in a test like any other
 """
 
 import inspect
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from aftercommit import clock, schema
-from aftercommit.errors import AftercommitError, InputRefusedError, UnknownActivityError
+from aftercommit.errors import AftercommitError, InputRefusedError, ResultTooLargeError, UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
-from aftercommit.limits import MESSAGE_CHARACTERS_MAX
-from aftercommit.model import Failure, Intention, Json, intend_start
+from aftercommit.limits import COMMIT_INTENTIONS_MAX, MESSAGE_CHARACTERS_MAX, RESULT_BYTES_MAX
+from aftercommit.model import Failure, Intention, Json, dumps, intend_start, size_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,6 +90,35 @@ class ActivityFunction:
     retry: Retry
     timeout_seconds: float
     takes_context: bool
+
+    def run(self, inputs: Mapping[str, Json], context: "ActivityContext") -> Json:
+        """Call it with a copy of the inputs, so that what one attempt does to them stays with it.
+
+        Returns the result as JSON gives it back. Raises what the function raises, TypeError or ValueError
+        for a result that is no JSON, ResultTooLargeError for one that no commit can hold.
+        """
+        more = {"context": context} if self.takes_context else {}
+        result = self.call(**_copy(inputs), **more)
+        text = dumps(result)
+        size = len(text.encode()) + sum(size_of(each.body) for each in context.intentions)
+        if size > RESULT_BYTES_MAX:
+            raise ResultTooLargeError(
+                f"{self.name} returned {size} bytes, dispatches included; at most {RESULT_BYTES_MAX} fit"
+            )
+        if len(context.intentions) > COMMIT_INTENTIONS_MAX:
+            raise ResultTooLargeError(
+                f"{self.name} dispatched {len(context.intentions)} workflows; one activity may dispatch "
+                f"{COMMIT_INTENTIONS_MAX}"
+            )
+        return json.loads(text) if isinstance(result, dict | list | tuple) else result
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_copy(each) for each in value]
+    return value
 
 
 _registered: dict[str, ActivityFunction] = {}

@@ -1,0 +1,164 @@
+"""Direct execution: how those who write workflows test them."""
+
+import pytest
+
+from aftercommit import DispatchWorkflow, Fault, If, Retry, Sequence, Step, Workflow, activity, direct, var
+from aftercommit import inputs as given_inputs
+from aftercommit.errors import InputRefusedError
+from aftercommit.model import InstanceStatus
+
+attempts = []
+
+
+@activity(retry=Retry(attempts_max=3, first_delay_seconds=3600))
+def flaky(needed: int, context) -> int:
+    attempts.append((context.attempt, context.idempotency_key))
+    if context.attempt < needed:
+        raise OSError("not yet")
+    return context.attempt
+
+
+@activity
+def fan_out(context) -> list:
+    return [context.dispatch("child", {"n": number}) for number in range(2)]
+
+
+child = Workflow("child", inputs={"n": int}, root=Sequence(), output={"n": given_inputs.n})
+
+
+@pytest.fixture(autouse=True)
+def _no_attempts():
+    attempts.clear()
+
+
+def test_a_workflow_runs_to_its_end_without_aws():
+    result = direct.run(Workflow("w", inputs={"n": int}, root=Sequence(), output=given_inputs.n), {"n": 5})
+    assert (result.status, result.output, result.failure) == (InstanceStatus.COMPLETED, 5, None)
+    assert (result.inputs, result.definition_id) == ({"n": 5}, "w")
+
+
+def test_retries_skip_the_time_between():
+    result = direct.run(Workflow("w", root=Step(flaky, needed=3, result="x"), output=var.x))
+    assert result.output == 3
+    assert [number for number, _ in attempts] == [1, 2, 3]
+    assert len({key for _, key in attempts}) == 1
+    assert [line["status"] for line in result.journal] == ["retrying", "retrying", "completed"]
+
+
+def test_retries_end_with_the_policy():
+    result = direct.run(Workflow("w", root=Step(flaky, needed=4)))
+    assert (result.status, result.failure.type) == (InstanceStatus.FAULTED, "OSError")
+    assert len(attempts) == 3
+
+
+def test_the_retry_of_the_step_comes_before_that_of_the_function():
+    direct.run(Workflow("w", root=Step(flaky, needed=9, retry=Retry(attempts_max=2))))
+    assert len(attempts) == 2
+
+
+def test_children_run_and_are_shown_with_their_parent():
+    parent = Workflow(
+        "parent",
+        root=Sequence(
+            DispatchWorkflow("child", input={"n": 1}, wait=True, result="x"),
+            DispatchWorkflow("child", input={"n": 2}),
+        ),
+        output=var.x,
+    )
+    result = direct.run(parent, workflows=[child])
+    assert result.output == {"n": 1}
+    assert [each.output for each in result.children] == [{"n": 1}, {"n": 2}]
+
+
+def test_an_activity_dispatches_with_its_result():
+    result = direct.run(Workflow("w", root=Step(fan_out, result="ids"), output=var.ids), workflows=[child])
+    assert [each.inputs for each in result.children] == [{"n": 0}, {"n": 1}]
+    assert len(set(result.output)) == 2
+
+
+@pytest.mark.parametrize(
+    ("workflow_id", "given", "kind"), [("nobody", {}, "NotFound"), ("child", {"n": "x"}, "InputRefusedError")]
+)
+def test_a_dispatch_that_cannot_start_is_told_to_the_parent(workflow_id, given, kind):
+    parent = Workflow(
+        "parent",
+        root=DispatchWorkflow(
+            workflow_id, input=given, wait=True, result="x", on={"DispatchFailed": Sequence()}
+        ),
+        output=var.x.error.type,
+    )
+    assert direct.run(parent, workflows=[child]).output.removesuffix("Error") == kind.removesuffix("Error")
+
+
+def test_activities_are_replaced_by_name():
+    workflow = Workflow(
+        "w", root=Sequence(Step(flaky, needed=9, result="x"), Step("unwritten")), output=var.x
+    )
+    result = direct.run(workflow, activities={"flaky": lambda needed: needed * 2, "unwritten": lambda: None})
+    assert result.output == 18
+    assert attempts == []
+
+
+def test_a_replacement_may_ask_for_the_context_and_is_retried_as_the_original():
+    seen = []
+
+    def replacement(needed, context):
+        seen.append(context.attempt)
+        raise OSError
+
+    direct.run(Workflow("w", root=Step(flaky, needed=1)), activities={"flaky": replacement})
+    assert seen == [1, 2, 3]
+
+
+def test_what_is_neither_written_nor_replaced_faults():
+    assert direct.run(Workflow("w", root=Step("unwritten"))).failure.type == "UnknownActivity"
+
+
+def test_a_result_that_is_no_json_faults():
+    result = direct.run(Workflow("w", root=Step("a")), activities={"a": lambda: {1, 2}})
+    assert result.failure.type == "TypeError"
+
+
+def test_a_result_is_what_json_makes_of_it_as_when_deployed():
+    workflow = Workflow("w", root=Step("a", result="x"), output=var.x)
+    assert direct.run(workflow, activities={"a": lambda: {1: (2, 3)}}).output == {"1": [2, 3]}
+
+
+def test_an_activity_cannot_change_its_inputs_for_the_next_attempt():
+    seen = []
+
+    def spoil(needed):
+        seen.append(list(needed))
+        needed.append("spoilt")
+        raise OSError
+
+    direct.run(Workflow("w", root=Step(flaky, needed=["x"])), activities={"flaky": spoil})
+    assert seen == [["x"]] * 3
+
+
+def test_input_that_does_not_fit_is_refused():
+    with pytest.raises(InputRefusedError, match="is missing"):
+        direct.run(child, {})
+
+
+def test_a_workflow_that_dispatches_itself_ends_at_the_deepest_level():
+    endless = Workflow(
+        "endless",
+        root=If(given_inputs.go, then=DispatchWorkflow("endless", input={"go": True}, wait=True)),
+        inputs={"go": bool},
+    )
+    result = direct.run(endless, {"go": True})
+    depth = 0
+    while result.children:
+        [result] = result.children
+        depth += 1
+    assert depth == 32
+    assert "deeper than 32" in result.failure.message
+
+
+def test_a_fault_in_a_child_reaches_the_parent():
+    bad = Workflow("bad", root=Fault("no", code="No"))
+    parent = Workflow("parent", root=DispatchWorkflow("bad", wait=True))
+    result = direct.run(parent, workflows=[bad])
+    assert result.failure.type == "ChildFaulted"
+    assert result.children[0].failure.type == "No"

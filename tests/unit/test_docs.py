@@ -1,0 +1,90 @@
+"""The Python in the documents runs as it stands there, tests in it included."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKING = [*DOCUMENTS, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+
+# Calls the tests that a document shows, as pytest would.
+CALL_TESTS = """
+for _name, _each in list(globals().items()):
+    if _name.startswith("test_"):
+        _each()
+"""
+
+
+def program_of(document: Path) -> str:
+    """Return the document's `python` blocks, each line at its place, so that a traceback leads to it."""
+    lines, inside = [], False
+    for line in document.read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            inside = line == "```python"
+            lines.append("")
+        else:
+            lines.append(line if inside else "")
+    return "\n".join(lines)
+
+
+WITH_PYTHON = [each for each in DOCUMENTS if program_of(each).strip()]
+
+
+def test_the_pages_on_workflows_have_python():
+    names = {each.name for each in WITH_PYTHON}
+    assert {"README.md", "writing-workflows.md", "testing-workflows.md"} <= names
+
+
+@pytest.mark.parametrize("document", WITH_PYTHON, ids=lambda each: each.name)
+def test_python_of_a_document_runs(document, tmp_path):
+    # A process of its own: activities are registered by name, and documents use the same names.
+    program = tmp_path / f"{document.stem.replace('-', '_')}.py"
+    program.write_text(program_of(document) + CALL_TESTS, encoding="utf-8")
+    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("document", LINKING, ids=lambda each: each.name)
+def test_links_of_a_document_lead_somewhere(document):
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)[^)]*\)", document.read_text(encoding="utf-8"))
+    assert [each for each in targets if not (document.parent / each).exists()] == []
+
+
+def test_the_readme_lists_the_routes_that_the_template_has():
+    template = (ROOT / "template.yaml").read_text(encoding="utf-8")
+    deployed = set(re.findall(r"RouteKey: ([A-Z]+ /\S+)", template))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([A-Z]+ /[^\s`?\[]+)", readme, re.MULTILINE)) == deployed
+
+
+def test_parameters_that_the_readme_names_exist_with_the_defaults_it_gives():
+    template = (ROOT / "template.yaml").read_text(encoding="utf-8")
+    defaults = dict(
+        re.findall(
+            r'^  (\w+):\n    Description: .*\n    Type: .*\n    Default: "?([^"\n]*)', template, re.MULTILINE
+        )
+    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("| parameter | default |")[2].partition("\n\n")[0]
+    named = {}
+    for line in section.splitlines()[2:]:
+        _, names, values, *_ = line.split("|")
+        texts = [each.strip(" `").replace("none", "") for each in values.split(",")]
+        named |= dict(zip(re.findall(r"`(\w+)`", names), texts, strict=True))
+    assert named
+    assert {name: defaults.get(name) for name in named} == named
+
+
+def test_figures_of_the_readme_are_those_of_the_last_bench():
+    workloads = json.loads((ROOT / "bench" / "results" / "latest.json").read_text(encoding="utf-8"))[
+        "workloads"
+    ]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| .*\(?`([a-z-]+)`\) \| (\d+) \| (\d+) \|", readme, re.MULTILINE)
+    counted = {name: (each["write_requests"], each["write_units"]) for name, each in workloads.items()}
+    assert {name: (int(requests), int(units)) for name, requests, units in told} == counted
