@@ -24,6 +24,7 @@ from aftercommit.activities.activity import (
     Schedule,
     SetCorrelation,
     SetTo,
+    TakeTrigger,
     Visit,
     Wait,
 )
@@ -59,6 +60,7 @@ from aftercommit.model import (
     Resume,
     Start,
     State,
+    Stimulate,
     size_of,
 )
 from aftercommit.scopes import below, holder_of, lineage, visible_variables
@@ -109,7 +111,10 @@ class _Advance:
                 self.step_raised(command)
             case Resume():
                 self.resume(command)
+            case Stimulate():
+                self.stimulate(command)
             case Cancel():
+                self.withdraw(list(self.state.executions.values()))
                 self.end(InstanceStatus.CANCELLED, failure=Failure("Cancelled", command.reason))
             case Abort():
                 self.incident(command.failure, None)
@@ -167,10 +172,22 @@ class _Advance:
 
     def resume(self, command: Resume) -> None:
         # A bookmark leaves the state with its first resume: a second one, however late, finds nothing.
-        bookmark = self.state.bookmarks.pop(command.bookmark_id, None)
+        bookmark = self.state.bookmarks.get(command.bookmark_id)
         if bookmark is None:
             self.decision.applied = False
             return
+        self.consume(bookmark, command.outcome, command.value)
+
+    def stimulate(self, command: Stimulate) -> None:
+        met = [each for each in self.state.bookmarks.values() if each.stimulus == command.stimulus]
+        self.decision.applied = bool(met)
+        for bookmark in met:
+            # One that is resumed may end the loop, or the fork, that another stood in.
+            if bookmark.bookmark_id in self.state.bookmarks:
+                self.consume(bookmark, Outcome.DONE, command.value)
+
+    def consume(self, bookmark: Bookmark, outcome: str, value: Json) -> None:
+        self.drop(bookmark)
         execution = self.state.executions[bookmark.execution_id]
         self.state.status = InstanceStatus.RUNNING
         if bookmark.waits_for == "retry":
@@ -180,7 +197,7 @@ class _Advance:
             execution.status = ExecutionStatus.RUNNING
             activity = self.activity(execution)
             visit = self.visit(execution)
-            self.moment(execution, visit, partial(activity.resumed, visit, command.outcome, command.value))
+            self.moment(execution, visit, partial(activity.resumed, visit, outcome, value))
 
     def take_ready(self, execution_id: str) -> Execution | None:
         # A step leaves `ready` with its first result: a second result of it finds nothing.
@@ -211,7 +228,7 @@ class _Advance:
         """Whether what is decided so far is as much as one transaction, or one row, should hold."""
         intentions = self.decision.intentions
         return (
-            len(intentions) >= COMMIT_INTENTIONS_MAX
+            len(intentions) + len(self.decision.made) >= COMMIT_INTENTIONS_MAX
             or len(self.decision.journal) >= COMMIT_JOURNAL_LINES_MAX
             or self.intended_bytes >= COMMIT_BYTES_MAX
         )
@@ -229,12 +246,34 @@ class _Advance:
     def wait(self, execution: Execution, bookmark: Bookmark) -> None:
         execution.status = ExecutionStatus.WAITING
         self.state.bookmarks[bookmark.bookmark_id] = bookmark
+        if bookmark.stimulus:
+            self.decision.made.append(bookmark)
+
+    def drop(self, bookmark: Bookmark) -> None:
+        del self.state.bookmarks[bookmark.bookmark_id]
+        if bookmark.stimulus:
+            self.decision.gone.append(bookmark)
+
+    def withdraw(self, executions: list[Execution]) -> None:
+        """Cancel the children that these executions wait for: nobody will take what they bring."""
+        waiting = {each.execution_id for each in executions}
+        for bookmark in self.state.bookmarks.values():
+            if bookmark.execution_id in waiting and bookmark.waits_for == "child":
+                body = {
+                    "instance_id": bookmark.instance_id,
+                    "item_id": derive_id("dispatch", bookmark.execution_id),
+                }
+                item_id = derive_id("cancel", bookmark.execution_id)
+                self.decision.intentions.append(Intention(ItemCommand.CANCEL, item_id, body))
 
     def intend(self, execution: Execution, intention: Intention) -> None:
         self.decision.intentions.append(intention)
         self.intended_bytes += size_of(intention.body)
         if intention.command == ItemCommand.START:
             self.note(execution, "intended", intention=intention)
+
+    def take_trigger(self) -> None:
+        self.state.trigger = None
 
     def correlate(self, correlation_id: str) -> None:
         self.state.correlation_id = correlation_id
@@ -330,7 +369,9 @@ class _Advance:
         """End the instance and, in the same decision, tell a parent that waits (I7)."""
         state = self.state
         state.status, state.output, state.failure = status, output, failure
-        state.executions, state.ready, state.bookmarks = {}, [], {}
+        for bookmark in list(state.bookmarks.values()):
+            self.drop(bookmark)
+        state.executions, state.ready = {}, []
         self.state.agenda.clear()
         if state.parent and state.parent.bookmark_id:
             value = output if status == InstanceStatus.COMPLETED else (failure.to_json() if failure else None)
@@ -357,6 +398,7 @@ class _Advance:
             self.state.correlation_id,
             self.state.depth,
             self.at,
+            self.state.trigger,
         )
 
     def moment(self, execution: Execution, visit: Visit, act: partial[None]) -> None:
@@ -393,6 +435,7 @@ class _Advance:
     def cancel_below(self, top: Execution) -> None:
         """Drop everything that runs or waits below an execution, with its bookmarks."""
         dropped = below(self.state, top)
+        self.withdraw(dropped)
         for each in dropped:
             release(self.state, each)
             del self.state.executions[each.execution_id]
@@ -400,9 +443,9 @@ class _Advance:
                 self.note(each, "cancelled")
         gone = {each.execution_id for each in dropped}
         self.state.ready = [each for each in self.state.ready if each not in gone]
-        self.state.bookmarks = {
-            key: each for key, each in self.state.bookmarks.items() if each.execution_id not in gone
-        }
+        for bookmark in list(self.state.bookmarks.values()):
+            if bookmark.execution_id in gone:
+                self.drop(bookmark)
 
     def incident(self, failure: Failure, execution: Execution | None) -> None:
         where = execution.execution_id if execution else self.state.instance_id
@@ -429,6 +472,7 @@ _CARRY_OUT: dict[type[Move], Callable[[_Advance, Execution, Any], object]] = {
     CancelChildren: lambda advance, execution, _: advance.cancel_below(execution),
     BreakLoop: lambda advance, execution, _: advance.break_loop(execution),
     SetCorrelation: lambda advance, _, move: advance.correlate(move.correlation_id),
+    TakeTrigger: lambda advance, _, __: advance.take_trigger(),
     MakeReady: lambda advance, execution, _: advance.make_ready(execution),
     Wait: lambda advance, execution, move: advance.wait(execution, move.bookmark),
     Intend: lambda advance, execution, move: advance.intend(execution, move.intention),

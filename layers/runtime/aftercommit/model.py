@@ -48,6 +48,8 @@ class ItemCommand(StrEnum):
 
     START = "start"  # create and run a child
     RESUME = "resume"  # continue an instance at one of its bookmarks
+    CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
+    STIMULUS = "stimulus"  # start and resume whatever it matches
 
 
 class ExecutionStatus(StrEnum):
@@ -114,9 +116,10 @@ class Bookmark:
 
     bookmark_id: str
     execution_id: str
-    waits_for: str  # "child" or "retry"
+    waits_for: str  # "child", "retry", "timer", "stimulus", "task" or "callback"
     instance_id: str | None = None  # the child waited for
-    until: str | None = None  # when a retry is due
+    until: str | None = None  # when a retry or timer is due
+    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload, execution_id?}
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what is absent."""
@@ -125,6 +128,8 @@ class Bookmark:
             written["instance_id"] = self.instance_id
         if self.until:
             written["until"] = self.until
+        if self.stimulus:
+            written["stimulus"] = self.stimulus
         return written
 
 
@@ -154,6 +159,9 @@ class State:
     correlation_id: str | None = None
     parent: Parent | None = None
     depth: int = 0  # dispatches above it
+    trigger: dict[str, Json] | None = (
+        None  # {activity_id, value}: the start point it was started at, until then
+    )
     variables: dict[str, Json] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
     ready: list[str] = field(default_factory=list)  # execution ids of steps, in the order to run
@@ -172,6 +180,8 @@ class State:
         written: dict[str, Json] = {"inputs": self.inputs}
         if self.depth:
             written["depth"] = self.depth
+        if self.trigger:
+            written["trigger"] = self.trigger
         if self.parent:
             written["parent"] = self.parent.to_json()
         if self.variables:
@@ -212,6 +222,7 @@ class State:
             correlation_id=correlation_id,
             parent=Parent(**written["parent"]) if "parent" in written else None,
             depth=written.get("depth", 0),
+            trigger=written.get("trigger"),
             variables=written.get("variables", {}),
             executions=executions,
             ready=written.get("ready", []),
@@ -271,6 +282,15 @@ class Resume:
 
 
 @dataclass(slots=True)
+class Stimulate:
+    """A stimulus has come: it resumes every bookmark here that waits for just this name and payload."""
+
+    stimulus: dict[str, Json]
+    value: Json = None
+    kind = "stimulate"
+
+
+@dataclass(slots=True)
 class Cancel:
     """End the instance as cancelled."""
 
@@ -286,7 +306,7 @@ class Abort:
     kind = "abort"
 
 
-Command = Start | Continue | Finish | Raise | Resume | Cancel | Abort
+Command = Start | Continue | Finish | Raise | Resume | Stimulate | Cancel | Abort
 
 
 def command_to_json(command: Command) -> dict[str, Json]:
@@ -305,7 +325,7 @@ def command_to_json(command: Command) -> dict[str, Json]:
 
 
 _COMMANDS: dict[str, type] = {
-    each.kind: each for each in (Start, Continue, Finish, Raise, Resume, Cancel, Abort)
+    each.kind: each for each in (Start, Continue, Finish, Raise, Resume, Stimulate, Cancel, Abort)
 }
 
 
@@ -375,6 +395,33 @@ def intend_start(
     )
 
 
+def intend_stimulus(
+    unique: str,
+    *,
+    at: float,
+    name: str,
+    payload: dict[str, Json],
+    value: Json,
+    correlation_id: str | None = None,
+    instance_id: str | None = None,
+) -> Intention:
+    """Intend a stimulus. Its id begins with its time, so that those of one key are applied in order.
+
+    `correlation_id` and `instance_id` narrow down whom it reaches.
+    """
+    body = {
+        "stimulus": {"name": name, "payload": payload},
+        "value": value,
+        "correlation_id": correlation_id,
+        "instance_id": instance_id,
+    }
+    return Intention(
+        ItemCommand.STIMULUS,
+        f"{int(at * 1000):013}-{unique}",
+        {key: each for key, each in body.items() if each is not None},
+    )
+
+
 @dataclass(slots=True)
 class Incident:
     """A recorded fault that may need an operator."""
@@ -395,6 +442,8 @@ class Decision:
 
     applied: bool
     intentions: list[Intention] = field(default_factory=list)
+    made: list[Bookmark] = field(default_factory=list)  # bookmarks that a stimulus can find from now on
+    gone: list[Bookmark] = field(default_factory=list)  # and those that none can any more
     incidents: list[Incident] = field(default_factory=list)
     journal: list[dict[str, Json]] = field(default_factory=list)
 

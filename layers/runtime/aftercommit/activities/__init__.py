@@ -3,6 +3,7 @@
 from aftercommit.activities.activity import Activity
 from aftercommit.activities.correlate import Correlate
 from aftercommit.activities.dispatch_workflow import DispatchWorkflow
+from aftercommit.activities.event import Event, PublishEvent, RunTask
 from aftercommit.activities.fault import Fault
 from aftercommit.activities.finish import Finish
 from aftercommit.activities.flowchart import Flowchart
@@ -23,6 +24,7 @@ TYPES: dict[str, type[Activity]] = {
         Correlate,
         Delay,
         DispatchWorkflow,
+        Event,
         Fault,
         Finish,
         Flowchart,
@@ -30,6 +32,8 @@ TYPES: dict[str, type[Activity]] = {
         Fork,
         If,
         ParallelForEach,
+        PublishEvent,
+        RunTask,
         Sequence,
         SetVariable,
         StartAt,
@@ -47,6 +51,7 @@ __all__ = [
     "Correlate",
     "Delay",
     "DispatchWorkflow",
+    "Event",
     "Fault",
     "Finish",
     "Flowchart",
@@ -54,6 +59,8 @@ __all__ = [
     "Fork",
     "If",
     "ParallelForEach",
+    "PublishEvent",
+    "RunTask",
     "Sequence",
     "SetVariable",
     "StartAt",

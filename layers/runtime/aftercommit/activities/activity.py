@@ -50,6 +50,11 @@ class SetCorrelation:
 
 
 @dataclass(slots=True)
+class TakeTrigger:
+    """The start point that the instance was started at has been reached."""
+
+
+@dataclass(slots=True)
 class Complete:
     """End this execution."""
 
@@ -104,6 +109,7 @@ Move = (
     | CancelChildren
     | BreakLoop
     | SetCorrelation
+    | TakeTrigger
     | MakeReady
     | Wait
     | Intend
@@ -123,6 +129,7 @@ class Visit:
     correlation_id: str | None
     depth: int
     at: float
+    trigger: dict[str, Json] | None = None  # {activity_id, value}: where a stimulus has started the instance
     moves: list[Move] = field(default_factory=list)
 
     @property
@@ -145,6 +152,13 @@ class Visit:
         """End the nearest loop around this execution."""
         self.moves.append(BreakLoop())
 
+    def take_trigger(self) -> bool:
+        """Tell whether the instance was started right here; an activity is a start point only once."""
+        if self.trigger is None or self.trigger["activity_id"] != self.execution.activity_id:
+            return False
+        self.moves.append(TakeTrigger())
+        return True
+
     def correlate(self, correlation_id: str) -> None:
         """Give the instance another correlation id."""
         self.moves.append(SetCorrelation(correlation_id))
@@ -164,10 +178,18 @@ class Visit:
         """Let a worker run this step."""
         self.moves.append(MakeReady())
 
-    def wait(self, waits_for: str, *, instance_id: str | None = None, until: str | None = None) -> str:
+    def wait(
+        self,
+        waits_for: str,
+        *,
+        instance_id: str | None = None,
+        until: str | None = None,
+        stimulus: dict[str, Json] | None = None,
+    ) -> str:
         """Stay here until the bookmark that is returned is resumed."""
-        bookmark_id = derive_id("bookmark", self.execution.execution_id, waits_for)
-        bookmark = Bookmark(bookmark_id, self.execution.execution_id, waits_for, instance_id, until)
+        execution_id = self.execution.execution_id
+        bookmark_id = derive_id("bookmark", execution_id, waits_for)
+        bookmark = Bookmark(bookmark_id, execution_id, waits_for, instance_id, until, stimulus)
         self.moves.append(Wait(bookmark))
         return bookmark_id
 
@@ -262,6 +284,10 @@ class Activity:
             else:
                 written[name] = to_json(value)
         return written
+
+    def payloads(self) -> list[tuple[str, dict[str, Json]]] | None:
+        """Return the (name, payload) stimuli that start its workflow; None if it is no start point."""
+        return None
 
     def takes_time(self) -> bool:
         """Whether it is run by a worker or waits; all else is over within the decision that reaches it."""

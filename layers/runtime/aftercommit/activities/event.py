@@ -1,0 +1,157 @@
+"""Events: wait for one, start at one, and publish one."""
+
+from aftercommit.activities.activity import Activity, Property, Visit
+from aftercommit.errors import ExpressionError
+from aftercommit.ids import derive_id
+from aftercommit.limits import INPUT_BYTES_MAX
+from aftercommit.model import Json, intend_stimulus, size_of
+
+EVENT = "event"
+
+
+def event_name(name: str) -> str:
+    """Return the stimulus name of an event: apart from those of other kinds of wait."""
+    return f"{EVENT}:{name}"
+
+
+class Event(Activity):
+    """Waits for the event `name` with just this `payload`; its input goes into `result`.
+
+    With `starts`, the event also starts the workflow, which then goes on here.
+    """
+
+    properties = {
+        "name": Property("text", required=True),
+        "payload": Property("value_map"),
+        "starts": Property("flag"),
+    }
+    name: str
+    payload: dict[str, Json] | None
+    starts: bool | None
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        payload: dict[str, Json] | None = None,
+        starts: bool = False,
+        result: str | None = None,
+    ) -> None:
+        super().__init__(name=name, payload=payload, starts=starts or None, result=result)
+
+    def takes_time(self) -> bool:
+        """Say so: it does."""
+        return True
+
+    def payloads(self) -> list[tuple[str, dict[str, Json]]] | None:
+        """Start at the event, if it is told to."""
+        return [(event_name(self.name), self.payload or {})] if self.starts else None
+
+    def enter(self, visit: Visit) -> None:
+        """Go on at once where the event has started the instance; else wait for it."""
+        if visit.take_trigger():
+            visit.complete(result=(visit.trigger or {}).get("value"))
+            return
+        payload = take_payload(self.payload, visit)
+        visit.wait("stimulus", stimulus={"name": event_name(self.name), "payload": payload})
+
+    def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
+        """Take the event's input."""
+        visit.complete(outcome, value)
+
+
+class PublishEvent(Activity):
+    """Publishes an event after the commit: it starts and resumes what waits for its name and payload.
+
+    `local` reaches waits of this instance only; `correlation_id` those of instances that bear it.
+    """
+
+    properties = {
+        "name": Property("text", required=True),
+        "payload": Property("value_map"),
+        "input": Property("value"),
+        "correlation_id": Property("value"),
+        "local": Property("flag"),
+    }
+    name: str
+    payload: dict[str, Json] | None
+    input: Json
+    correlation_id: Json
+    local: bool | None
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        payload: dict[str, Json] | None = None,
+        input: Json = None,  # noqa: A002 - the word of the design
+        correlation_id: Json = None,
+        local: bool = False,
+        result: str | None = None,
+    ) -> None:
+        super().__init__(
+            name=name,
+            payload=payload,
+            input=input,
+            correlation_id=correlation_id,
+            local=local or None,
+            result=result,
+        )
+
+    def enter(self, visit: Visit) -> None:
+        """Intend the stimulus and go on."""
+        given = visit.evaluate(self.input)
+        if size_of(given) > INPUT_BYTES_MAX:
+            raise ExpressionError(str(self.input), f"an event's input has at most {INPUT_BYTES_MAX} bytes")
+        correlation_id = visit.evaluate(self.correlation_id)
+        if correlation_id is not None and not isinstance(correlation_id, str):
+            raise ExpressionError(str(self.correlation_id), "a correlation id must be text")
+        visit.intend(
+            intend_stimulus(
+                derive_id("published", visit.execution.execution_id),
+                at=visit.at,
+                name=event_name(self.name),
+                payload=take_payload(self.payload, visit),
+                value=given,
+                correlation_id=correlation_id,
+                instance_id=visit.instance_id if self.local else None,
+            )
+        )
+        visit.complete()
+
+
+class RunTask(Activity):
+    """Waits until somebody outside has completed a task; what they give goes into `result`.
+
+    `inputs` are for them to see: with the instance's bookmarks, each task is shown with its token.
+    """
+
+    properties = {"name": Property("text", required=True), "inputs": Property("value_map")}
+    name: str
+    inputs: dict[str, Json] | None
+
+    def __init__(
+        self, name: str, *, inputs: dict[str, Json] | None = None, result: str | None = None
+    ) -> None:
+        super().__init__(name=name, inputs=inputs, result=result)
+
+    def takes_time(self) -> bool:
+        """Say so: it does."""
+        return True
+
+    def enter(self, visit: Visit) -> None:
+        """Offer the task."""
+        visit.memory["inputs"] = visit.evaluate(self.inputs or {})
+        visit.wait("task")
+
+    def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
+        """Take what was given."""
+        visit.complete(outcome, value)
+
+
+def take_payload(payload: Json, visit: Visit) -> dict[str, Json]:
+    """Evaluate a payload; it is an object, as it is matched by what its members are."""
+    given = visit.evaluate(payload or {})
+    if not isinstance(given, dict):
+        raise ExpressionError(str(payload), f"a payload is an object, not {type(given).__name__}")
+    return given
