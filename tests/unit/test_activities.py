@@ -50,7 +50,7 @@ def test_a_step_evaluates_its_inputs():
 
 def test_an_input_that_cannot_be_evaluated_faults_naming_the_expression():
     failure = failure_of(Run(Step("a", b=expr("$number('x')"))))
-    assert failure.type == "Expression"
+    assert failure.type == "ExpressionError"
     assert "$number('x')" in failure.message
 
 

@@ -42,7 +42,8 @@ class Pending:
         written = {"at": at, "command": command_to_json(command)}
         self.commands.append(written)
         self.bytes += len(dumps(written))
-        self.journal += [{"at": at, **line} for line in decision.journal]
+        # The instant stands in a command's first line only: rows are billed by the KB.
+        self.journal += [{"at": at, **line} for line in decision.journal[:1]] + decision.journal[1:]
         self.intentions += decision.intentions
         self.incidents += decision.incidents
 

@@ -23,7 +23,7 @@ from aftercommit.activities.activity import (
     Wait,
 )
 from aftercommit.definition import Definition
-from aftercommit.errors import InstanceFaultError, StateTooLargeError
+from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.limits import (
@@ -62,7 +62,7 @@ _OUTCOME_OF_ENDING = {
     InstanceStatus.FAULTED: Outcome.FAULTED,
     InstanceStatus.CANCELLED: Outcome.CANCELLED,
 }
-UNKNOWN_ACTIVITY = "UnknownActivity"
+UNKNOWN_ACTIVITY = UnknownActivityError.__name__
 
 
 def advance(definition: Definition, state: State, command: Command, at: float) -> Decision:
@@ -96,6 +96,7 @@ class _Advance:
                 self.start()
             case Continue():
                 self.decision.applied = bool(self.state.agenda)
+                self.state.status = InstanceStatus.RUNNING
             case Finish():
                 self.finish(command)
             case Raise():
@@ -192,7 +193,7 @@ class _Advance:
             execution, move = self.state.agenda.popleft()
             self.state.moves += 1
             if self.state.moves > MOVES_MAX:
-                failure = Failure("EndlessLoop", f"{MOVES_MAX} moves without a step to run or a wait")
+                failure = Failure("EndlessLoopError", f"{MOVES_MAX} moves without a step to run or a wait")
                 self.incident(failure, execution)
                 self.end(InstanceStatus.FAULTED, failure=failure)
             elif execution.execution_id in self.state.executions:

@@ -8,9 +8,10 @@ from typing import Any
 
 from aftercommit.definitions import PUBLISHED, list_published, list_versions, load_definition
 from aftercommit.errors import MalformedRequestError, NotFoundError
+from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load_snapshot, replay, rows_after
 from aftercommit.limits import PAGE_MAX
-from aftercommit.model import ItemCommand, ItemStatus, Json, State, dumps
+from aftercommit.model import Bookmark, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.outbox import body_of
 from aftercommit.tables import (
     DefinitionRow,
@@ -85,10 +86,17 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
         "output": state.output,
         "variables": state.variables,
         "failure": state.failure.to_json() if state.failure else None,
-        "bookmarks": [{"bookmark_id": key, **each.to_json()} for key, each in state.bookmarks.items()],
+        "bookmarks": [_bookmark(each) for each in state.bookmarks.values()],
         "incidents": [_incident(row) for row in _incidents(head.instance_key)],
         "dispatches": [show_item(row) for row in _dispatches(head.instance_key)],
     }
+
+
+def _bookmark(bookmark: Bookmark) -> dict[str, Json]:
+    shown = {"bookmark_id": bookmark.bookmark_id, **bookmark.to_json()}
+    if bookmark.waits_for == "child":
+        shown["instance_id"] = derive_child_id(bookmark.execution_id)
+    return shown
 
 
 def _state_of(head: HeadRow) -> State:
@@ -200,12 +208,20 @@ def show_journal(tenant: str, instance_id: str, page: Page) -> dict[str, Json]:
             "revision": int(row.revision),
             "committed_at": row.committed_at,
             "nonce": row.nonce,
-            "activities": json.loads(row.journal),
+            "activities": _lines(row.journal),
         }
         for row in rows
     ]
     place_of_last = [str(shown[page.limit - 1]["revision"])] if len(shown) > page.limit else None
     return _page_of(list(shown), page, "revisions", place_of_last)
+
+
+def _lines(journal: str) -> list[dict[str, Json]]:
+    """Give each line its instant: what one command led to is stored with it once."""
+    lines: list[dict[str, Json]] = []
+    for line in json.loads(journal):
+        lines.append({"at": lines[-1]["at"], **line} if lines else line)
+    return lines
 
 
 # --- dispatches ---

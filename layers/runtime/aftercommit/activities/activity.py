@@ -111,12 +111,10 @@ class Visit:
         """Let a worker run this step."""
         self.moves.append(MakeReady())
 
-    def wait(self, waits_for: str, *, instance_id: str | None = None) -> str:
+    def wait(self, waits_for: str) -> str:
         """Stay here until the bookmark that is returned is resumed."""
         bookmark_id = derive_id("bookmark", self.execution.execution_id, waits_for)
-        self.moves.append(
-            Wait(Bookmark(bookmark_id, self.execution.execution_id, waits_for, instance_id=instance_id))
-        )
+        self.moves.append(Wait(Bookmark(bookmark_id, self.execution.execution_id, waits_for)))
         return bookmark_id
 
     def intend(self, intention: Intention) -> None:

@@ -2,7 +2,7 @@
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
-from aftercommit.ids import derive_id
+from aftercommit.ids import derive_child_id
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Failure, Json, Outcome, intend_start, size_of
 
@@ -69,8 +69,6 @@ class DispatchWorkflow(Activity):
             told = f"the input of {self.workflow} is {size_of(given)} bytes; at most {INPUT_BYTES_MAX} go in"
             visit.fault(Failure("InputTooLarge", told))
             return
-        child_id = derive_id("child", execution_id)
-        visit.memory["instance_id"] = child_id
         intention = intend_start(
             execution_id,
             definition_id=self.workflow,
@@ -79,11 +77,11 @@ class DispatchWorkflow(Activity):
             correlation_id=correlation_id or visit.correlation_id,
             channel=self.channel,
             depth=visit.depth + 1,
-            bookmark_id=visit.wait("child", instance_id=child_id) if self.wait else None,
+            bookmark_id=visit.wait("child") if self.wait else None,
         )
         visit.intend(intention)
         if not self.wait:
-            self._go_on(visit, Outcome.DISPATCHED, {"instance_id": child_id})
+            self._go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
 
     def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
         """Take the child's ending."""
@@ -91,7 +89,7 @@ class DispatchWorkflow(Activity):
             self._go_on(visit, outcome, value)
             return
         failure = value or {}
-        result = {"instance_id": visit.memory["instance_id"], "error": failure}
+        result = {"instance_id": derive_child_id(visit.execution.execution_id), "error": failure}
         if outcome in _BAD_ENDINGS and outcome not in (self.on or {}):
             told = f": {failure['message']}" if failure.get("message") else ""
             visit.fault(Failure(f"Child{outcome}", f"child {self.workflow} ended {outcome}{told}"))
