@@ -29,9 +29,11 @@ def publish_workflows(module_name: str) -> list[str]:
     """
     known = registered_names()
     definitions = [read_definition(each.data, known=known) for each in load_workflows(module_name)]
-    changed = {each for each in definitions if store(SHARED_TENANT, each)}
+    changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
     highest = {each.definition_id: each for each in definitions}  # in order of version
-    changed |= {each for each in highest.values() if point_to(SHARED_TENANT, each)}
-    told = [f"{each.definition_id} {each.version}" for each in definitions if each in changed]
+    changed |= {
+        (each.definition_id, each.version) for each in highest.values() if point_to(SHARED_TENANT, each)
+    }
+    told = [f"{definition_id} {version}" for definition_id, version in sorted(changed)]
     logger.info("published", extra={"changed": told, "found": len(definitions)})
     return told
