@@ -160,5 +160,5 @@ def test_a_fault_in_a_child_reaches_the_parent():
     bad = Workflow("bad", root=Fault("no", code="No"))
     parent = Workflow("parent", root=DispatchWorkflow("bad", wait=True))
     result = direct.run(parent, workflows=[bad])
-    assert result.failure.type == "ChildFaulted"
+    assert result.failure.type == "ChildFaultedError"
     assert result.children[0].failure.type == "No"
