@@ -24,11 +24,18 @@ UV = ROOT / ".tools/uv/bin"
 PYTHON_RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 # Raise it when a build of the same sources would come out different.
-BUILD_FORMAT = 3
+BUILD_FORMAT = 4
 
 # What the runtime itself calls; botocore finds the others in the development environment (of one version).
 KEPT_SERVICES = {"dynamodb", "sqs"}
 DATA_PATH = Path(botocore.__file__).parent / "data"
+
+TO_JSON = """
+import json, pathlib, sys
+from samcli.yamlhelper import yaml_parse
+source, target = map(pathlib.Path, sys.argv[1:])
+target.write_text(json.dumps(yaml_parse(source.read_text()), indent=1))
+"""
 
 IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*", "*.egg-info")
 
@@ -150,6 +157,10 @@ def _make_lean(built_folder: Path, lean: Path) -> None:
     """
     shutil.rmtree(lean, ignore_errors=True)
     shutil.copytree(built_folder, lean, ignore=_ignore_service_models, copy_function=os.link)
+    # As JSON, which sam reads a hundred times faster than YAML; it reads its template seven times.
+    template = lean / "template.yaml"
+    template.unlink()
+    run_tool([TOOLS / "python", "-c", TO_JSON, built_folder / "template.yaml", template], lean)
 
 
 def _ignore_service_models(folder: str, names: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from scripts.emulator import ACCESS_KEY, REGION, SECRET_KEY, Emulator, client_en
 from scripts.local_build import DATA_PATH, PYTHON_RUNTIME, TOOLS, built, run_tool
 
 STACK_NAME = "aftercommit"
+BUCKET = "aftercommit-artefacts"
 FUNCTIONS = ("api", "run", "deliver", "sweep", "publish")
 
 Say = Callable[[str], None]
@@ -177,6 +179,8 @@ def deployed(
     with contextlib.ExitStack() as running:
         with _step(say, f"Starting the AWS emulator on port {port}"):
             running.enter_context(emulator)
+        # The emulator loads each service at its first call: it may do so while the build runs.
+        preparing = running.enter_context(ThreadPoolExecutor()).submit(_prepare, emulator)
         # Builds of the same sources wait for each other, and for the deploy that reads them.
         with contextlib.ExitStack() as building:
             with _step(say, "Building functions and layers (sam build)") as note:
@@ -184,8 +188,16 @@ def deployed(
                 if not fresh:
                     note("unchanged since the last build")
             with _step(say, "Deploying (sam deploy)"):
+                preparing.result()
                 _deploy(folder / "lean", port, dict(parameters or {}))
         yield _describe(emulator)
+
+
+def _prepare(emulator: Emulator) -> None:
+    stack = Stack(emulator, {}, "", get_session())
+    # A bucket for the artefacts; sam's --resolve-s3 would deploy a stack of its own for it.
+    stack.client("s3").create_bucket(Bucket=BUCKET)
+    stack.client("cloudformation").list_stacks()
 
 
 def _deploy(folder: Path, port: int, parameters: dict[str, str]) -> None:
@@ -198,7 +210,8 @@ def _deploy(folder: Path, port: int, parameters: dict[str, str]) -> None:
             folder / "template.yaml",
             "--stack-name",
             STACK_NAME,
-            "--resolve-s3",
+            "--s3-bucket",
+            BUCKET,
             "--capabilities",
             "CAPABILITY_IAM",
             "--no-confirm-changeset",

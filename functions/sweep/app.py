@@ -19,6 +19,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     if "Records" not in event:
         interval = settings().sweep_interval_seconds
         for delay in range(interval, _MINUTE_SECONDS, interval):
-            send_tick(delay)
+            _tick(delay)
     if sweep(seconds_left=context.get_remaining_time_in_millis() / 1000 - _SPARE_SECONDS):
-        send_tick(0)
+        _tick(0)
+
+
+def _tick(delay_seconds: int) -> None:
+    try:
+        send_tick(delay_seconds)
+    except Exception:  # noqa: BLE001 - a pass that was not asked for is no reason to miss this one
+        logger.exception("tick not sent")

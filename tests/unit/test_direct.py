@@ -77,7 +77,7 @@ def test_an_activity_dispatches_with_its_result():
 
 
 @pytest.mark.parametrize(
-    ("workflow_id", "given", "kind"), [("nobody", {}, "NotFound"), ("child", {"n": "x"}, "InputRefusedError")]
+    ("workflow_id", "given", "kind"), [("nobody", {}, "NotFoundError"), ("child", {"n": "x"}, "InputRefusedError")]
 )
 def test_a_dispatch_that_cannot_start_is_told_to_the_parent(workflow_id, given, kind):
     parent = Workflow(
@@ -111,7 +111,7 @@ def test_a_replacement_may_ask_for_the_context_and_is_retried_as_the_original():
 
 
 def test_what_is_neither_written_nor_replaced_faults():
-    assert direct.run(Workflow("w", root=Step("unwritten"))).failure.type == "UnknownActivity"
+    assert direct.run(Workflow("w", root=Step("unwritten"))).failure.type == "UnknownActivityError"
 
 
 def test_a_result_that_is_no_json_faults():
@@ -160,5 +160,5 @@ def test_a_fault_in_a_child_reaches_the_parent():
     bad = Workflow("bad", root=Fault("no", code="No"))
     parent = Workflow("parent", root=DispatchWorkflow("bad", wait=True))
     result = direct.run(parent, workflows=[bad])
-    assert result.failure.type == "ChildFaulted"
+    assert result.failure.type == "ChildFaultedError"
     assert result.children[0].failure.type == "No"

@@ -137,7 +137,7 @@ def test_an_ending_leaves_nothing_that_could_run_or_wait():
 def test_an_output_that_cannot_be_evaluated_faults():
     run = Run(Sequence(), output=expr("$number('x')"))
     assert run.state.status == InstanceStatus.FAULTED
-    assert run.state.failure.type == "Expression"
+    assert run.state.failure.type == "ExpressionError"
     assert len(run.incidents) == 1
 
 
@@ -234,7 +234,7 @@ def test_a_state_that_outgrows_its_limit_faults_naming_the_largest():
     run.finish(half)
     run.finish(half)
     assert run.state.status == InstanceStatus.FAULTED
-    assert run.state.failure.type == "StateTooLarge"
+    assert run.state.failure.type == "StateTooLargeError"
     assert "first (" in run.state.failure.message
     assert "second (" in run.state.failure.message
     assert run.incidents[0].failure == run.state.failure
@@ -251,7 +251,7 @@ def test_a_variable_that_is_overwritten_is_charged_once():
 def test_a_variable_may_bear_the_name_of_the_inputs():
     half = "x" * (STATE_BYTES_MAX * 6 // 10)
     run = Run(SetVariable("inputs", half), inputs={"a": half})
-    assert run.state.failure.type == "StateTooLarge"
+    assert run.state.failure.type == "StateTooLargeError"
 
 
 def test_a_dispatch_whose_input_is_too_large_faults_and_intends_nothing():
@@ -290,7 +290,7 @@ def test_there_is_nothing_to_continue_when_nothing_was_left():
 def test_endless_moves_end_as_a_fault(monkeypatch):
     monkeypatch.setattr(engine, "MOVES_MAX", 10)
     run = Run(Sequence(*[SetVariable("x", number) for number in range(20)]))
-    assert run.state.failure.type == "EndlessLoop"
+    assert run.state.failure.type == "EndlessLoopError"
 
 
 # --- identities ---

@@ -208,7 +208,7 @@ def test_remaining_time_counts_down(monkeypatch):
 def test_a_failure_names_the_class_and_bounds_the_message():
     assert failure_of(KeyError("x")) == Failure("KeyError", "'x'")
     assert failure_of(ValueError()) == Failure("ValueError", "ValueError")
-    assert failure_of(ResultTooLargeError("big")) == Failure("ResultTooLarge", "big")
+    assert failure_of(ResultTooLargeError("big")) == Failure("ResultTooLargeError", "big")
     assert failure_of(NotFoundError("no such", field="id")).message == "no such"
     assert len(failure_of(ValueError("x" * 5000)).message) == 1000
 

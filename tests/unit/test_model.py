@@ -58,7 +58,7 @@ STATES = st.builds(
     BODIES,
     status=st.sampled_from(list(InstanceStatus)),
     correlation_id=st.none() | WORDS,
-    parent=st.none() | st.builds(Parent, WORDS, WORDS, st.none() | WORDS),
+    parent=st.none() | st.builds(Parent, WORDS, st.just(""), st.none() | WORDS),
     depth=st.integers(0, 32),
     variables=BODIES,
     executions=st.lists(EXECUTIONS, max_size=3).map(lambda each: {x.execution_id: x for x in each}),

@@ -20,7 +20,7 @@ def test_the_defaults_are_those_of_the_documentation():
     assert (read.ack_timeout_seconds, read.ack_timeout_max_seconds) == (60, 3600)
     assert (read.eager_delivery, read.eager_head_start_seconds) == (True, 10)
     assert (read.sweep_interval_seconds, read.sweep_batch) == (10, 100)
-    assert (read.leases_max, read.dispatch_depth_max, read.run_timeout_seconds) == (5, 32, 120)
+    assert (read.leases_max, read.dispatch_depth_max) == (5, 32)
 
 
 def test_every_setting_is_read_from_its_variable():

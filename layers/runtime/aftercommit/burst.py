@@ -15,7 +15,7 @@ from aftercommit.errors import (
     UnknownActivityError,
     WorkerDiedError,
 )
-from aftercommit.functions import ActivityContext, Retry, failure_of, find_function
+from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
 from aftercommit.instances import Held, find_head, load
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
 from aftercommit.log import logger
@@ -229,4 +229,7 @@ class Burst:
         step = self._step(execution)
         if step.retry is not None:
             return Retry.from_json(step.retry)
-        return find_function(step.activity).retry
+        try:
+            return find_function(step.activity).retry
+        except UnknownActivityError:
+            return NO_RETRY

@@ -7,11 +7,14 @@ one replays the row.
 
 from dataclasses import dataclass, field
 
+from pynamodb.exceptions import PynamoDBException
+
 from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import new_token
 from aftercommit.incidents import incident_put
 from aftercommit.instances import Held, snapshot_writes
+from aftercommit.log import logger
 from aftercommit.model import (
     Command,
     Decision,
@@ -42,7 +45,8 @@ class Pending:
         written = {"at": at, "command": command_to_json(command)}
         self.commands.append(written)
         self.bytes += len(dumps(written))
-        self.journal += [{"at": at, **line} for line in decision.journal]
+        # The instant stands in a command's first line only: rows are billed by the KB.
+        self.journal += [{"at": at, **line} for line in decision.journal[:1]] + decision.journal[1:]
         self.intentions += decision.intentions
         self.incidents += decision.incidents
 
@@ -151,5 +155,8 @@ def _read_loss(error: ConditionFailedError | TryLaterError, held: Held) -> Excep
 def _remove_old_snapshot(held: Held, puts: list[Put]) -> None:
     """Remove the snapshot row that the head no longer names; one left behind goes with the instance."""
     if held.snapshot_row:
-        SnapshotRow(held.head.instance_key, held.snapshot_row).delete()
+        try:
+            SnapshotRow(held.head.instance_key, held.snapshot_row).delete()
+        except PynamoDBException as error:  # what was committed stands all the same
+            logger.warning("old snapshot not removed", extra={"reason": str(error)})
     held.snapshot_row = str(puts[0].row.row) if puts else None  # type: ignore[attr-defined]

@@ -13,13 +13,12 @@ from aftercommit.definitions import find_owner_and_version, load_definition
 from aftercommit.errors import (
     ConditionFailedError,
     ConflictError,
-    InstanceEndedError,
     KeyReusedError,
-    LeaseHeldError,
     MalformedRequestError,
     NotFoundError,
     OvertakenError,
     TooLargeError,
+    TryLaterError,
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
@@ -29,6 +28,7 @@ from aftercommit.model import InstanceStatus, Json, dumps, size_of
 from aftercommit.queue import Message, Sending, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
+from aftercommit.tables import HeadRow
 from aftercommit.writes import commit
 
 
@@ -43,6 +43,10 @@ class StartRequest:
     instance_id: str | None = None
     idempotency_key: str | None = None
     channel: str | None = None
+
+    def is_repeatable(self) -> bool:
+        """Whether the caller names the instance, so that asking again can meet it."""
+        return self.idempotency_key is not None or self.instance_id is not None
 
     def fingerprint(self) -> str:
         """Return a digest of what is asked for."""
@@ -77,12 +81,13 @@ def execute(request: StartRequest, *, deadline: float) -> str:
     try:
         commit([*puts])
     except ConditionFailedError:
-        _meet_existing(request, birth)
-        _go_on(birth, worker)
-        return birth.instance_id
+        if not _is_own(head_of(puts)):
+            _meet_existing(request, birth)
+            _go_on(birth, worker)
+            return birth.instance_id
     try:
         Burst(head_of(puts), worker).run()
-    except (OvertakenError, LeaseHeldError) as error:
+    except (OvertakenError, TryLaterError) as error:  # the instance is there, and the sweep goes on with it
         logger.info(
             "execution went on elsewhere", extra={"instance_id": birth.instance_id, "reason": str(error)}
         )
@@ -92,8 +97,14 @@ def execute(request: StartRequest, *, deadline: float) -> str:
 def _go_on(birth: Birth, worker: Worker) -> None:
     try:
         run(birth.tenant, birth.instance_id, worker)
-    except (OvertakenError, LeaseHeldError, InstanceEndedError):
-        return  # another worker is at it, or it is done
+    except (OvertakenError, TryLaterError):
+        return  # another worker is at it, or will be
+
+
+def _is_own(wanted: HeadRow) -> bool:
+    """Tell whether a birth that met an instance met its own, whose answer was lost."""
+    head = find_head(wanted.tenant, wanted.instance_id)
+    return head is not None and head.lease_token == wanted.lease_token
 
 
 def dispatch_existing(tenant: str, instance_id: str) -> None:
@@ -125,7 +136,7 @@ def _prepare(request: StartRequest) -> Birth:
         definition=definition,
         inputs=inputs,
         correlation_id=request.correlation_id,
-        request_fingerprint=request.fingerprint() if request.idempotency_key else None,
+        request_fingerprint=request.fingerprint() if request.is_repeatable() else None,
     )
 
 
@@ -153,5 +164,11 @@ def _meet_existing(request: StartRequest, birth: Birth) -> None:
             f"instance {birth.instance_id!r} exists already, of workflow {head.definition_id!r}",
             field="instance_id",
         )
-    if request.idempotency_key and head.request_fingerprint != birth.request_fingerprint:
+    if head.request_fingerprint == birth.request_fingerprint:
+        return
+    if request.instance_id:
+        raise ConflictError(
+            f"instance {birth.instance_id!r} exists already, started with another body", field="instance_id"
+        )
+    if request.idempotency_key:
         raise KeyReusedError("this Idempotency-Key came before with another body", field="Idempotency-Key")

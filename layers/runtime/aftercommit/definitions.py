@@ -6,10 +6,16 @@ from typing import Any
 
 from aftercommit import clock
 from aftercommit.definition import Definition, read_definition
-from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
+from aftercommit.errors import (
+    ConditionFailedError,
+    ConflictError,
+    DefinitionRefusedError,
+    MalformedRowError,
+    NotFoundError,
+)
 from aftercommit.model import dumps
 from aftercommit.tables import SHARED_TENANT, DefinitionRow, key_of, version_name
-from aftercommit.writes import Put, Update, commit
+from aftercommit.writes import Put, commit
 
 PUBLISHED = "published"
 
@@ -36,7 +42,12 @@ def load_definition(owner: str, definition_id: str, version: int) -> Definition:
         row = DefinitionRow.get(key_of(owner, definition_id), version_name(version), consistent_read=True)
     except DefinitionRow.DoesNotExist:
         raise NotFoundError(f"no workflow {definition_id!r} version {version}", field="version") from None
-    return read_definition(json.loads(row.data), version=version)
+    try:
+        return read_definition(json.loads(row.data), version=version)
+    except (ValueError, TypeError, DefinitionRefusedError) as error:
+        raise MalformedRowError(
+            f"workflow {definition_id!r} version {version} cannot be read: {error}", field="data"
+        ) from error
 
 
 def list_versions(tenant: str, definition_id: str) -> tuple[str, list[DefinitionRow]]:
@@ -57,44 +68,44 @@ def list_published(tenant: str) -> list[tuple[str, str]]:
     return [(owner, definition_id) for definition_id, owner in sorted(found.items())]
 
 
-def publish(owner: str, definition: Definition) -> bool:
-    """Store a version and make it the published one; returns False if it was both already.
+def store(owner: str, definition: Definition) -> bool:
+    """Store a version; returns False if it was there already.
 
-    Raises ConflictError if the version exists with another tree: a version never changes once it is stored.
+    Raises ConflictError if it is there with another tree: a version never changes once it is stored.
     """
-    at = clock.to_text(clock.now())
-    key = key_of(owner, definition.definition_id)
-    common: dict[str, Any] = {
-        "definition_id": definition.definition_id,
-        "version": definition.version,
-        "fingerprint": definition.fingerprint,
-        "created_at": at,
-    }
-    stored = DefinitionRow(key, version_name(definition.version), data=dumps(definition.data), **common)
-    changed = True
+    row = _row(owner, definition, version_name(definition.version), data=dumps(definition.data))
     try:
-        commit([Put("version", stored, DefinitionRow.definition_key.does_not_exist())])
+        commit([Put("version", row, DefinitionRow.definition_key.does_not_exist())])
     except ConditionFailedError:
-        existing = DefinitionRow.get(key, version_name(definition.version), consistent_read=True)
-        if existing.fingerprint != definition.fingerprint:
-            raise ConflictError(
-                f"workflow {definition.definition_id!r} version {definition.version} exists with another "
-                "tree: give the changed tree a new version",
-                field="version",
-            ) from None
-        changed = False
-    pointer = DefinitionRow(key, PUBLISHED)
-    actions = [
-        DefinitionRow.version.set(definition.version),
-        DefinitionRow.fingerprint.set(definition.fingerprint),
-        DefinitionRow.definition_id.set(definition.definition_id),
-        DefinitionRow.published_by.set(owner),
-        DefinitionRow.created_at.set(at),
-    ]
-    # A pointer that already says so is left alone: publishing twice is no change.
-    moved = DefinitionRow.version.does_not_exist() | (DefinitionRow.version != definition.version)
-    try:
-        commit([Update("pointer", pointer, actions, moved)])
-    except ConditionFailedError:
-        return changed
+        existing = DefinitionRow.get(row.definition_key, row.row, consistent_read=True)
+        if existing.fingerprint == definition.fingerprint:
+            return False
+        raise ConflictError(
+            f"workflow {definition.definition_id!r} version {definition.version} exists with another "
+            "tree: give the changed tree a new version",
+            field="version",
+        ) from None
     return True
+
+
+def point_to(owner: str, definition: Definition) -> bool:
+    """Make a stored version the published one; returns False if it was already. The one atomic step."""
+    row = _row(owner, definition, PUBLISHED, published_by=owner)
+    other = DefinitionRow.version.does_not_exist() | (DefinitionRow.version != definition.version)
+    try:
+        commit([Put("pointer", row, other)])
+    except ConditionFailedError:
+        return False
+    return True
+
+
+def _row(owner: str, definition: Definition, name: str, **more: Any) -> DefinitionRow:
+    return DefinitionRow(
+        key_of(owner, definition.definition_id),
+        name,
+        definition_id=definition.definition_id,
+        version=definition.version,
+        fingerprint=definition.fingerprint,
+        created_at=clock.to_text(clock.now()),
+        **more,
+    )

@@ -38,13 +38,17 @@ def deliver(keys: list[tuple[str, str]]) -> int:
 def _claim(owner_key: str, item_id: str) -> ItemRow | None:
     at = clock.now()
     try:
-        tenant, owner_id = split_key(owner_key)
-        item = find_item(tenant, owner_id, item_id)
+        try:
+            tenant, owner_id = split_key(owner_key)
+            item = find_item(tenant, owner_id, item_id)
+        except MalformedRowError as error:
+            set_aside(owner_key, item_id, error.message)
+            return None
         if item is None or item.status != ItemStatus.UNDONE or _is_far(item, at):
             return None
+        if item.sends and item.due_at and at < clock.from_text(item.due_at):
+            return None  # somebody has sent it, and its ack is not overdue yet
         return item if claim(item, at) else None
-    except MalformedRowError as error:
-        set_aside(owner_key, item_id, error.message)
     except Exception as error:  # noqa: BLE001 - one item's failure stops no other
         # Not this item's turn to fail: it stays undone, and due.
         logger.warning("claim failed", extra={"item_id": item_id, "reason": str(error)})

@@ -158,10 +158,10 @@ class _World:
         failure = None
         inputs: dict[str, Json] = {}
         if definition is None:
-            failure = Failure("NotFound", f"no published workflow {definition_id!r}")
+            failure = Failure("NotFoundError", f"no published workflow {definition_id!r}")
         elif body["depth"] > Settings.dispatch_depth_max:
             deepest = Settings.dispatch_depth_max
-            failure = Failure("DispatchTooDeep", f"dispatches nest deeper than {deepest}")
+            failure = Failure("DispatchTooDeepError", f"dispatches nest deeper than {deepest}")
         else:
             try:
                 inputs = check_inputs(definition.inputs, body["input"])

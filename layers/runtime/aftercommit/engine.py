@@ -29,9 +29,9 @@ from aftercommit.activities.activity import (
     Wait,
 )
 from aftercommit.definition import Definition
-from aftercommit.errors import InstanceFaultError, StateTooLargeError
+from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
-from aftercommit.ids import derive_execution_id, derive_id
+from aftercommit.ids import derive_child_id, derive_execution_id, derive_id
 from aftercommit.journal import line_of
 from aftercommit.limits import (
     COMMIT_BYTES_MAX,
@@ -71,7 +71,7 @@ _OUTCOME_OF_ENDING = {
     InstanceStatus.FAULTED: Outcome.FAULTED,
     InstanceStatus.CANCELLED: Outcome.CANCELLED,
 }
-UNKNOWN_ACTIVITY = "UnknownActivity"
+UNKNOWN_ACTIVITY = UnknownActivityError.__name__
 
 
 def advance(definition: Definition, state: State, command: Command, at: float) -> Decision:
@@ -105,6 +105,7 @@ class _Advance:
                 self.start()
             case Continue():
                 self.decision.applied = bool(self.state.agenda)
+                self.state.status = InstanceStatus.RUNNING
             case Finish():
                 self.finish(command)
             case Raise():
@@ -216,7 +217,7 @@ class _Advance:
             execution, move = self.state.agenda.popleft()
             self.state.moves += 1
             if self.state.moves > MOVES_MAX:
-                failure = Failure("EndlessLoop", f"{MOVES_MAX} moves without a step to run or a wait")
+                failure = Failure("EndlessLoopError", f"{MOVES_MAX} moves without a step to run or a wait")
                 self.incident(failure, execution)
                 self.end(InstanceStatus.FAULTED, failure=failure)
             elif execution.execution_id in self.state.executions:
@@ -260,7 +261,7 @@ class _Advance:
         for bookmark in self.state.bookmarks.values():
             if bookmark.execution_id in waiting and bookmark.waits_for == "child":
                 body = {
-                    "instance_id": bookmark.instance_id,
+                    "instance_id": derive_child_id(bookmark.execution_id),
                     "item_id": derive_id("dispatch", bookmark.execution_id),
                 }
                 item_id = derive_id("cancel", bookmark.execution_id)

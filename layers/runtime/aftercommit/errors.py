@@ -83,6 +83,10 @@ class UnknownActivityError(InstanceFaultError):
     """The deployed code has no activity of this name."""
 
 
+class UnwritableError(InstanceFaultError):
+    """DynamoDB refuses the write itself (too large, a malformed key): it would every time."""
+
+
 # --- refused: the caller (or the author of a definition) has to change something ---
 
 
@@ -160,6 +164,7 @@ class SettingError(RefusedError):
     """A setting (environment variable) that cannot be used; `field` names it."""
 
     code = "setting"
+    status = 500
 
 
 class MalformedMessageError(RefusedError):
@@ -172,3 +177,4 @@ class MalformedRowError(RefusedError):
     """A stored row that cannot be read; `field` names its key."""
 
     code = "malformed_row"
+    status = 500

@@ -11,9 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from aftercommit import clock, schema
-from aftercommit.errors import AftercommitError, InputRefusedError, ResultTooLargeError, UnknownActivityError
+from aftercommit.errors import InputRefusedError, ResultTooLargeError, UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
-from aftercommit.limits import COMMIT_INTENTIONS_MAX, MESSAGE_CHARACTERS_MAX, RESULT_BYTES_MAX
+from aftercommit.limits import (
+    COMMIT_INTENTIONS_MAX,
+    DELAY_SECONDS_MAX,
+    MESSAGE_CHARACTERS_MAX,
+    NAME_CHARACTERS_MAX,
+    RESULT_BYTES_MAX,
+)
 from aftercommit.model import Failure, Intention, Json, dumps, intend_start, size_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,6 +52,8 @@ class Retry:
                 raise ValueError(f"{name} must be a number, at least {least}")
         if self.jitter > 1:
             raise ValueError("jitter must be at most 1")
+        if self.delay_max_seconds > DELAY_SECONDS_MAX:
+            raise ValueError(f"delay_max_seconds must be at most {DELAY_SECONDS_MAX}")
 
     def to_json(self) -> dict[str, Json]:
         """Return it as the `retry` of a Step."""
@@ -224,6 +232,8 @@ class ActivityContext:
         Returns the id the new instance will have. The n-th dispatch of an activity execution is the same
         one on every attempt.
         """
+        if correlation_id is not None and not 1 <= len(correlation_id) <= NAME_CHARACTERS_MAX:
+            raise ValueError(f"a correlation id has 1 to {NAME_CHARACTERS_MAX} characters")
         intention = intend_start(
             derive_id("queued", self.idempotency_key, len(self.intentions)),
             definition_id=workflow,
@@ -239,10 +249,8 @@ class ActivityContext:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Tell an error as a failure: the class's name, and its message, bounded."""
+    """Tell an error as a failure: its class's name, and its message, bounded."""
     name, message = type(error).__name__, str(error)
-    if isinstance(error, AftercommitError):
-        name = name.removesuffix("Error")
     if isinstance(error, InputRefusedError):
         message = f"{error.field} {error.message}"  # its message says what its field is not
     # Half a character, as in a file name that is no UTF-8, could not be stored.

@@ -17,6 +17,7 @@ from aftercommit.errors import (
     LeaseHeldError,
     MalformedRowError,
     NotFoundError,
+    OvertakenError,
 )
 from aftercommit.ids import derive_shard, new_token
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
@@ -164,7 +165,7 @@ def load(head: HeadRow) -> Held:
         for row in rows_after(head):
             replay(definition, state, row)
             revision, leases = int(row.revision), int(row.leases)
-    if not state.status.ended and state.bookmarks and not state.ready:
+    if not state.status.ended and state.bookmarks and not state.ready and not state.agenda:
         state.status = InstanceStatus.SUSPENDED  # the lease has overwritten it in the head
     stalled = int(head.leases) - leases - 1
     return Held(head.tenant, head, definition, state, revision, stalled, snapshot_row)
@@ -179,7 +180,7 @@ def load_snapshot(head: HeadRow) -> tuple[State, str | None]:
         try:
             text = SnapshotRow.get(head.instance_key, name, consistent_read=True).snapshot
         except SnapshotRow.DoesNotExist:
-            raise MalformedRowError(f"the snapshot of {head.instance_id} is missing", field=name) from None
+            raise _explain_missing_snapshot(head, name) from None
     try:
         state = State.from_json(
             json.loads(text),
@@ -192,6 +193,14 @@ def load_snapshot(head: HeadRow) -> tuple[State, str | None]:
             f"the snapshot of {head.instance_id} cannot be read: {error!r}", field="snapshot"
         ) from error
     return state, name
+
+
+def _explain_missing_snapshot(head: HeadRow, name: str) -> Exception:
+    # A burst that ended since the head was read has put its own snapshot, and removed this one.
+    now = find_head(head.tenant, head.instance_id)
+    if now is None or now.revision != head.revision:
+        return OvertakenError(f"instance {head.instance_id} went on while it was read")
+    return MalformedRowError(f"the snapshot of {head.instance_id} is missing", field=name)
 
 
 def rows_after(head: HeadRow) -> list[RevisionRow]:

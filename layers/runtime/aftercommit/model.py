@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from aftercommit.ids import derive_id
+from aftercommit.ids import derive_child_id, derive_id
 
 Json = Any  # dict, list, str, int, float, bool or None, nested
 
@@ -98,7 +98,9 @@ class Execution:
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what stands at its default, to keep snapshots small."""
-        written: dict[str, Json] = {"activity_id": self.activity_id, "status": self.status.value}
+        written: dict[str, Json] = {"activity_id": self.activity_id}
+        if self.status != ExecutionStatus.RUNNING:
+            written["status"] = self.status.value
         if self.scheduled_by:
             written["scheduled_by"] = self.scheduled_by
         if self.iteration:
@@ -116,16 +118,13 @@ class Bookmark:
 
     bookmark_id: str
     execution_id: str
-    waits_for: str  # "child", "retry", "timer", "stimulus", "task" or "callback"
-    instance_id: str | None = None  # the child waited for
+    waits_for: str  # "child" (whose id derives from the execution's), "retry", "timer", "stimulus" or "task"
     until: str | None = None  # when a retry or timer is due
-    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload, execution_id?}
+    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload}
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what is absent."""
         written: dict[str, Json] = {"execution_id": self.execution_id, "waits_for": self.waits_for}
-        if self.instance_id:
-            written["instance_id"] = self.instance_id
         if self.until:
             written["until"] = self.until
         if self.stimulus:
@@ -138,12 +137,12 @@ class Parent:
     """Who started an instance from inside a workflow; `bookmark_id` is set while that one waits for it."""
 
     instance_id: str
-    item_id: str
+    item_id: str = ""  # its dispatch: only for the birth, whose head keeps it
     bookmark_id: str | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """Return it without what is absent."""
-        written = {"instance_id": self.instance_id, "item_id": self.item_id}
+        """Return it without what is absent, or in the head anyway."""
+        written = {"instance_id": self.instance_id}
         if self.bookmark_id:
             written["bookmark_id"] = self.bookmark_id
         return written
@@ -209,7 +208,7 @@ class State:
                 each["activity_id"],
                 each.get("scheduled_by", ""),
                 each.get("iteration", 0),
-                ExecutionStatus(each["status"]),
+                ExecutionStatus(each.get("status", ExecutionStatus.RUNNING)),
                 each.get("attempt", 1),
                 each.get("memory", {}),
             )
@@ -379,7 +378,7 @@ def intend_start(
 ) -> Intention:
     """Intend the start of a child; its id and the item's derive from `scheduled_by`, the same each time."""
     body = {
-        "instance_id": derive_id("child", scheduled_by),
+        "instance_id": derive_child_id(scheduled_by),
         "definition_id": definition_id,
         "version": version,
         "input": input,

@@ -243,6 +243,9 @@ def set_aside(owner_key: str, item_id: str, reason: str) -> None:
         ItemRow.settled_at.set(at),
         ItemRow.due_at.remove(),
     ]
+    tenant, separator, owner_id = owner_key.partition("#")
+    if separator:  # they may be what is missing, and without them nobody would see it
+        actions += [ItemRow.tenant.set(tenant), ItemRow.owner_id.set(owner_id)]
     # Settled items are left alone; a status that is missing or of another kind is what this is for.
     unsettled = ~ItemRow.status.is_in(*(each.value for each in ItemStatus if each != ItemStatus.UNDONE))
     row = ItemRow(owner_key, item_id)

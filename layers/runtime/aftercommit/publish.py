@@ -3,7 +3,7 @@
 import importlib
 
 from aftercommit.definition import read_definition
-from aftercommit.definitions import publish
+from aftercommit.definitions import point_to, store
 from aftercommit.functions import registered_names
 from aftercommit.log import logger
 from aftercommit.tables import SHARED_TENANT
@@ -24,12 +24,16 @@ def load_workflows(module_name: str) -> list[Workflow]:
 def publish_workflows(module_name: str) -> list[str]:
     """Publish every workflow of a module; returns `id version` of those that changed something.
 
-    All are checked before the first is published. Raises ConflictError for a changed tree under a version
-    that is published already.
+    All are checked and stored before any becomes the published version, which is each id's highest. Raises
+    ConflictError for a changed tree under a version that is stored already.
     """
-    workflows = load_workflows(module_name)
     known = registered_names()
-    definitions = [read_definition(each.data, known=known) for each in workflows]
-    changed = [f"{each.definition_id} {each.version}" for each in definitions if publish(SHARED_TENANT, each)]
-    logger.info("published", extra={"changed": changed, "found": len(definitions)})
-    return changed
+    definitions = [read_definition(each.data, known=known) for each in load_workflows(module_name)]
+    changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
+    highest = {each.definition_id: each for each in definitions}  # in order of version
+    changed |= {
+        (each.definition_id, each.version) for each in highest.values() if point_to(SHARED_TENANT, each)
+    }
+    told = [f"{definition_id} {version}" for definition_id, version in sorted(changed)]
+    logger.info("published", extra={"changed": told, "found": len(definitions)})
+    return told

@@ -31,7 +31,6 @@ class Settings:
     leases_max: int = 5
     dispatch_depth_max: int = 32
     done_retention_days: int = 1
-    run_timeout_seconds: int = 120
 
 
 # Where zero makes sense; everywhere else a number is at least 1.

@@ -7,7 +7,7 @@ done. If the worker dies after that, the child is found by its head's `due_at` a
 from aftercommit import clock
 from aftercommit.burst import Burst, Worker
 from aftercommit.definitions import find_owner_and_version, load_definition
-from aftercommit.errors import ConditionFailedError, RefusedError
+from aftercommit.errors import ConditionFailedError, RefusedError, UnwritableError
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
@@ -25,14 +25,13 @@ def start(item: ItemRow, worker: Worker) -> None:
     body = body_of(item)
     if body["depth"] > settings().dispatch_depth_max:
         told = f"dispatches nest deeper than {settings().dispatch_depth_max}"
-        _give_up(item, Failure("DispatchTooDeep", told))
+        _give_up(item, Failure("DispatchTooDeepError", told))
         return
     try:
-        birth = _prepare(item, body)
-    except RefusedError as error:
+        head = _admit(item, _prepare(item, body), worker)
+    except (RefusedError, UnwritableError) as error:
         _refuse(item, failure_of(error))
         return
-    head = _admit(item, birth, worker)
     if head is not None:
         Burst(head, worker).run()
 
@@ -81,7 +80,7 @@ def _meet_existing(item: ItemRow, wanted: HeadRow) -> HeadRow | None:
         settle(item)
         return None
     told = f"instance {wanted.instance_id} exists already, and was not started by this dispatch"
-    _give_up(item, Failure("InstanceExists", told))
+    _give_up(item, Failure("InstanceExistsError", told))
     return None
 
 

@@ -22,9 +22,15 @@ def sweep(*, seconds_left: float = 60) -> bool:
     """Make one pass over all shards; returns True if it filled its limit, so that another should follow."""
     until = clock.now() + seconds_left
     found = 0
-    for shard in range(settings().due_shards):
-        found += _sweep_items(shard, until)
-        found += _sweep_instances(shard)
+    shards = settings().due_shards
+    # Each pass begins elsewhere, so that a shard which fills them all leaves none of the others waiting.
+    first = int(clock.now() // settings().sweep_interval_seconds)
+    for shard in ((first + number) % shards for number in range(shards)):
+        try:
+            found += _sweep_items(shard, until)
+            found += _sweep_instances(shard, until)
+        except Exception as error:  # noqa: BLE001 - one shard's failure stops no other
+            logger.warning("shard not swept", extra={"shard": shard, "reason": str(error)})
         if clock.now() >= until:
             return True
     return found >= settings().sweep_batch
@@ -44,12 +50,14 @@ def _sweep_items(shard: int, until: float) -> int:
     return found
 
 
-def _sweep_instances(shard: int) -> int:
+def _sweep_instances(shard: int, until: float) -> int:
     """Send a shard's overdue instances to be run: pending ones, and those whose worker is gone."""
     found, limit = 0, settings().sweep_batch
     for row in HeadRow.due.query(
         shard, HeadRow.due_at <= clock.to_text(clock.now()), limit=limit, page_size=limit
     ):
+        if clock.now() >= until:
+            break
         found += 1
         try:
             if _claim_instance(row):

@@ -4,14 +4,16 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from aftercommit.definitions import PUBLISHED, list_published, list_versions, load_definition
-from aftercommit.errors import MalformedRequestError, NotFoundError
+from aftercommit.errors import MalformedRequestError, NotFoundError, OvertakenError, TryLaterError
+from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load_snapshot, replay, rows_after
 from aftercommit.limits import PAGE_MAX
-from aftercommit.model import ItemCommand, ItemStatus, Json, State, dumps
-from aftercommit.outbox import body_of
+from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.tables import (
     DefinitionRow,
     HeadRow,
@@ -21,6 +23,10 @@ from aftercommit.tables import (
     key_of,
     revision_name,
 )
+
+# A page that few instances match ends here, and its cursor goes on.
+_EXAMINED_MAX = 1_000
+_READS_MAX = 5
 
 
 @dataclass(frozen=True)
@@ -73,11 +79,8 @@ def present(**values: Json) -> dict[str, Json]:
 
 
 def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
-    """Return an instance as it stands after its last commit; raises NotFoundError."""
-    head = find_head(tenant, instance_id)
-    if head is None:
-        raise NotFoundError(f"no instance {instance_id!r}", field="id")
-    state = _state_of(head)
+    """Return an instance after its last commit, with its first dispatches; raises NotFoundError."""
+    head, state = _read_whole(tenant, instance_id)
     return {
         **_summary(head),
         "status": head.status if not state.status.ended else state.status.value,
@@ -85,10 +88,29 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
         "output": state.output,
         "variables": state.variables,
         "failure": state.failure.to_json() if state.failure else None,
-        "bookmarks": [{"bookmark_id": key, **each.to_json()} for key, each in state.bookmarks.items()],
+        "bookmarks": [_bookmark(each) for each in state.bookmarks.values()],
         "incidents": [_incident(row) for row in _incidents(head.instance_key)],
-        "dispatches": [show_item(row) for row in _dispatches(head.instance_key)],
+        "dispatches": [show_item(row) for row in islice(_dispatches(head.instance_key), PAGE_MAX)],
     }
+
+
+def _bookmark(bookmark: Bookmark) -> dict[str, Json]:
+    shown = {"bookmark_id": bookmark.bookmark_id, **bookmark.to_json()}
+    if bookmark.waits_for == "child":
+        shown["instance_id"] = derive_child_id(bookmark.execution_id)
+    return shown
+
+
+def _read_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State]:
+    for _ in range(_READS_MAX):
+        head = find_head(tenant, instance_id)
+        if head is None:
+            raise NotFoundError(f"no instance {instance_id!r}", field="id")
+        try:
+            return head, _state_of(head)
+        except OvertakenError:
+            continue  # a burst ended between the two reads
+    raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
 
 
 def _state_of(head: HeadRow) -> State:
@@ -140,6 +162,7 @@ def list_instances(
     """Return the instances of a definition or of a correlation id, newest first, optionally of one status."""
     if (definition_id is None) == (correlation_id is None):
         raise MalformedRequestError("give one of definition_id and correlation_id", field="definition_id")
+    _check_status(status, InstanceStatus)
     index = HeadRow.by_definition if definition_id is not None else HeadRow.by_correlation
     key_name = "definition_key" if definition_id is not None else "correlation_key"
     key = key_of(tenant, definition_id if definition_id is not None else correlation_id or "")
@@ -154,13 +177,22 @@ def list_instances(
         }
     keys = index.query(key, scan_index_forward=False, last_evaluated_key=start, page_size=PAGE_MAX)
     rows: list[Json] = []
-    for head in _heads(keys):
+    last: HeadRow | None = None
+    for examined, head in enumerate(_heads(keys)):
+        if len(rows) == page.limit or examined == _EXAMINED_MAX:
+            return {
+                "instances": rows,
+                "cursor": _to_cursor([last.created_at, last.instance_id] if last else []),
+            }
         if status is None or head.status == status:
             rows.append(_summary(head))
-        if len(rows) > page.limit:
-            break
-    last = rows[page.limit - 1] if len(rows) > page.limit else None
-    return _page_of(rows, page, "instances", [last["created_at"], last["instance_id"]] if last else None)
+        last = head
+    return {"instances": rows}
+
+
+def _check_status(status: str | None, statuses: type[StrEnum]) -> None:
+    if status is not None and status not in list(statuses):
+        raise MalformedRequestError(f"must be one of {', '.join(statuses)}", field="status")
 
 
 def _heads(keys: Iterable[HeadRow]) -> Iterator[HeadRow]:
@@ -200,7 +232,7 @@ def show_journal(tenant: str, instance_id: str, page: Page) -> dict[str, Json]:
             "revision": int(row.revision),
             "committed_at": row.committed_at,
             "nonce": row.nonce,
-            "activities": json.loads(row.journal),
+            "activities": _lines(row.journal),
         }
         for row in rows
     ]
@@ -208,12 +240,20 @@ def show_journal(tenant: str, instance_id: str, page: Page) -> dict[str, Json]:
     return _page_of(list(shown), page, "revisions", place_of_last)
 
 
+def _lines(journal: str) -> list[dict[str, Json]]:
+    """Give each line its instant: what one command led to is stored with it once."""
+    lines: list[dict[str, Json]] = []
+    for line in json.loads(journal):
+        lines.append({"at": lines[-1]["at"], **line} if lines else line)
+    return lines
+
+
 # --- dispatches ---
 
 
 def show_item(row: ItemRow) -> dict[str, Json]:
     """Return an outbox item, without its input."""
-    shown = present(
+    return present(
         owner_id=row.owner_id,
         item_id=row.item_id,
         command=row.command,
@@ -231,9 +271,6 @@ def show_item(row: ItemRow) -> dict[str, Json]:
         due_at=row.due_at,
         settled_at=row.settled_at,
     )
-    if row.command == ItemCommand.START:
-        shown["correlation_id"] = body_of(row).get("correlation_id")
-    return shown
 
 
 def _dispatches(owner_key: str) -> Iterator[ItemRow]:
@@ -254,15 +291,17 @@ def show_dispatch(tenant: str, owner_id: str, item_id: str) -> dict[str, Json]:
 
 def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, page: Page) -> dict[str, Json]:
     """Return the dispatches of an owner, or the failed ones of a tenant, oldest first."""
+    _check_status(status, ItemStatus)
     if owner_id is not None:
         place = _from_cursor(page.cursor, 1)
         key = key_of(tenant, owner_id)
         start = {"owner_key": {"S": key}, "item_id": {"S": place[0]}} if place else None
-        rows = [
+        found = (
             show_item(row)
             for row in ItemRow.query(key, last_evaluated_key=start, consistent_read=True)
             if row.command == ItemCommand.START and status in (None, row.status)
-        ]
+        )
+        rows = list(islice(found, page.limit + 1))
         last = rows[page.limit - 1]["item_id"] if len(rows) > page.limit else None
         return _page_of(list(rows), page, "dispatches", [last])
     if status != ItemStatus.FAILED:

@@ -14,7 +14,7 @@ from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
 from aftercommit import clock
-from aftercommit.errors import ConditionFailedError, ContentionError, TryLaterError
+from aftercommit.errors import ConditionFailedError, ContentionError, TryLaterError, UnwritableError
 from aftercommit.ids import derive_fraction, new_token
 from aftercommit.tables import Row, connection
 
@@ -125,7 +125,7 @@ def _read_failure(error: PynamoDBException, writes: list[Write]) -> Exception:
         return ContentionError(str(error))
     if code is None or code in _THROTTLED:  # no code: no answer came (time-out, connection lost)
         return TryLaterError(str(error))
-    return error
+    return UnwritableError(str(error)) if code == "ValidationException" else error
 
 
 def _read_reasons(reasons: list[Any], sent: list[Write]) -> Exception:
@@ -139,4 +139,4 @@ def _read_reasons(reasons: list[Any], sent: list[Write]) -> Exception:
     if any(code in _THROTTLED for code in codes):
         return TryLaterError(f"throttled: {codes}")
     told = "; ".join(str(reason.message) for reason in reasons if reason and reason.message)
-    return ValueError(f"the transaction can never succeed: {told or codes}")
+    return UnwritableError(f"the transaction can never succeed: {told or codes}")

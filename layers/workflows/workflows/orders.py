@@ -17,12 +17,15 @@ from workflows.ledger import record
 
 AMOUNT_MAX = 10_000
 
+# What each of these activities needs: with less left of its invocation, it starts in a fresh one.
+ACTIVITY_SECONDS = 3
+
 
 class CarrierUnavailableError(Exception):
     """The carrier does not answer just now."""
 
 
-@activity(retry=Retry(attempts_max=5, first_delay_seconds=2))
+@activity(retry=Retry(attempts_max=5, first_delay_seconds=2), timeout_seconds=ACTIVITY_SECONDS)
 def charge_card(order_id: str, amount: int, context: ActivityContext) -> dict:
     """Charge the customer's card; the payment provider refuses amounts over 10,000."""
     if amount > AMOUNT_MAX:
@@ -31,14 +34,14 @@ def charge_card(order_id: str, amount: int, context: ActivityContext) -> dict:
     return {"status": "ok", "payment_id": f"pay-{context.idempotency_key[:12]}"}
 
 
-@activity
+@activity(timeout_seconds=ACTIVITY_SECONDS)
 def reserve_stock(order_id: str, items: list, context: ActivityContext) -> dict:
     """Reserve every item of the order."""
     record("reserve_stock", order_id, context)
     return {"reserved": sum(item["quantity"] for item in items)}
 
 
-@activity(retry=Retry(attempts_max=5, first_delay_seconds=1))
+@activity(retry=Retry(attempts_max=5, first_delay_seconds=1), timeout_seconds=ACTIVITY_SECONDS)
 def book_carrier(order_id: str, address: str, context: ActivityContext) -> dict:
     """Book a carrier; the first try for a remote address finds nobody."""
     if "remote" in address.lower() and context.attempt == 1:
@@ -47,7 +50,7 @@ def book_carrier(order_id: str, address: str, context: ActivityContext) -> dict:
     return {"carrier": "Snail & Sons", "tracking": f"T-{context.idempotency_key[:10]}"}
 
 
-@activity
+@activity(timeout_seconds=ACTIVITY_SECONDS)
 def hand_over(order_id: str, tracking: str, address: str, context: ActivityContext) -> str:
     """Hand the parcel over; an address without a street cannot be served."""
     if not address.strip():
@@ -56,7 +59,7 @@ def hand_over(order_id: str, tracking: str, address: str, context: ActivityConte
     return tracking
 
 
-@activity
+@activity(timeout_seconds=ACTIVITY_SECONDS)
 def mail_receipt(order_id: str, customer: str, amount: int, context: ActivityContext) -> str:
     """Mail the receipt."""
     record("mail_receipt", order_id, context)

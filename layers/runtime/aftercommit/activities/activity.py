@@ -182,14 +182,13 @@ class Visit:
         self,
         waits_for: str,
         *,
-        instance_id: str | None = None,
         until: str | None = None,
         stimulus: dict[str, Json] | None = None,
     ) -> str:
         """Stay here until the bookmark that is returned is resumed."""
         execution_id = self.execution.execution_id
         bookmark_id = derive_id("bookmark", execution_id, waits_for)
-        bookmark = Bookmark(bookmark_id, execution_id, waits_for, instance_id, until, stimulus)
+        bookmark = Bookmark(bookmark_id, execution_id, waits_for, until, stimulus)
         self.moves.append(Wait(bookmark))
         return bookmark_id
 

@@ -2,8 +2,8 @@
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
-from aftercommit.ids import derive_id
-from aftercommit.limits import INPUT_BYTES_MAX
+from aftercommit.ids import derive_child_id
+from aftercommit.limits import INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
 from aftercommit.model import Failure, Json, Outcome, intend_start, size_of
 
 _BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
@@ -66,15 +66,12 @@ class DispatchWorkflow(Activity):
         """Intend the start; the child's id derives from this execution, so a repeat names the same child."""
         execution_id = visit.execution.execution_id
         correlation_id = visit.evaluate(self.correlation_id)
-        if correlation_id is not None and not isinstance(correlation_id, str):
-            raise ExpressionError(str(self.correlation_id), "a correlation id must be text")
+        check_correlation_id(self.correlation_id, correlation_id)
         given = visit.evaluate(self.input or {})
         if size_of(given) > INPUT_BYTES_MAX:
             told = f"the input of {self.workflow} is {size_of(given)} bytes; at most {INPUT_BYTES_MAX} go in"
-            visit.fault(Failure("InputTooLarge", told))
+            visit.fault(Failure("InputTooLargeError", told))
             return
-        child_id = derive_id("child", execution_id)
-        visit.memory["instance_id"] = child_id
         intention = intend_start(
             execution_id,
             definition_id=self.workflow,
@@ -83,11 +80,11 @@ class DispatchWorkflow(Activity):
             correlation_id=correlation_id or visit.correlation_id,
             channel=self.channel,
             depth=visit.depth + 1,
-            bookmark_id=visit.wait("child", instance_id=child_id) if self.wait else None,
+            bookmark_id=visit.wait("child") if self.wait else None,
         )
         visit.intend(intention)
         if not self.wait:
-            self._go_on(visit, Outcome.DISPATCHED, {"instance_id": child_id})
+            self._go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
 
     def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
         """Take the child's ending."""
@@ -95,10 +92,10 @@ class DispatchWorkflow(Activity):
             self._go_on(visit, outcome, value)
             return
         failure = value or {}
-        result = {"instance_id": visit.memory["instance_id"], "error": failure}
+        result = {"instance_id": derive_child_id(visit.execution.execution_id), "error": failure}
         if outcome in _BAD_ENDINGS and outcome not in (self.on or {}):
             told = f": {failure['message']}" if failure.get("message") else ""
-            visit.fault(Failure(f"Child{outcome}", f"child {self.workflow} ended {outcome}{told}"))
+            visit.fault(Failure(f"Child{outcome}Error", f"child {self.workflow} ended {outcome}{told}"))
             return
         self._go_on(visit, outcome, result)
 
@@ -115,3 +112,10 @@ class DispatchWorkflow(Activity):
             visit.schedule(f"on.{outcome}")
         else:
             visit.complete(outcome, result)
+
+
+def check_correlation_id(asked: Json, value: Json) -> None:
+    """Refuse what cannot be a correlation id; none is well."""
+    if value is not None and not (isinstance(value, str) and 1 <= len(value) <= NAME_CHARACTERS_MAX):
+        told = f"a correlation id is a text of 1 to {NAME_CHARACTERS_MAX} characters"
+        raise ExpressionError(str(asked), told)
