@@ -6,9 +6,10 @@ stands, the sweep finds the instance by `due_at`, and the next burst goes on fro
 
 from dataclasses import dataclass
 
-from aftercommit import clock, engine
+from aftercommit import clock
 from aftercommit.activities.step import Step
-from aftercommit.checkpoint import Pending, commit_end, commit_step
+from aftercommit.bookmarks import stimulus_id_of
+from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
     InstanceEndedError,
     ItemSettledError,
@@ -21,6 +22,7 @@ from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
 from aftercommit.log import logger
 from aftercommit.model import (
     Abort,
+    Bookmark,
     Command,
     Continue,
     Execution,
@@ -30,6 +32,7 @@ from aftercommit.model import (
     Start,
     State,
 )
+from aftercommit.outbox import open_stimuli
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow
@@ -69,21 +72,21 @@ class Burst:
 
     def apply(self, command: Command) -> bool:
         """Advance the state by a command; returns False if it met nothing to apply to."""
-        at = clock.to_text(clock.now())
-        # The instant goes through its stored form, so that a replay decides by the very same one.
-        decision = engine.advance(self.held.definition, self.state, command, clock.from_text(at))
-        if decision.applied:
-            self.pending.add(command, decision, at)
-        return decision.applied
+        return decide(self.held, self.pending, command)
 
-    def run(self, first: Command | None = None, *, ack: Update | None = None) -> None:
+    def run(
+        self, first: Command | None = None, *, ack: Update | None = None, ack_unapplied: bool = True
+    ) -> bool:
         """Apply `first`, then run steps until nothing can run or time is up; commits as it goes.
 
         `ack` settles the item that caused the burst, in the first commit. If it turns out to be settled
-        already, its effect is dropped and the burst goes on without it. Raises OvertakenError when another
-        writer decided first.
+        already, its effect is dropped and the burst goes on without it. Returns whether `first` met what it
+        speaks of; without `ack_unapplied`, the item stays undone if it did not. Raises OvertakenError when
+        another writer decided first.
         """
         self.pending.ack = ack
+        self.ack_unapplied = ack_unapplied
+        self.applied: bool = False
         try:
             self._begin(first)
             self._loop()
@@ -92,6 +95,7 @@ class Burst:
             self._reload()
             self._begin(None)
             self._loop()
+        return self.applied
 
     def _reload(self) -> None:
         head = find_head(self.held.tenant, self.state.instance_id)
@@ -111,7 +115,9 @@ class Burst:
             self.apply(Start())
         if first:
             # Before a killer is stopped: it may be the step that this makes ready.
-            self.apply(first)
+            self.applied = self.apply(first)
+            if not self.applied and not self.ack_unapplied:
+                self.pending.ack = None
         self._finish_agenda()
         if stalled >= most and self._goes_on():
             self._stop_killer()
@@ -144,7 +150,25 @@ class Burst:
             self._finish_agenda()
             if self._must_commit() and self._goes_on():
                 self._commit_step()
+        made = list(self.pending.made.values())
         commit_end(self.held, self.pending)
+        self._hurry_stimuli(made)
+
+    def _hurry_stimuli(self, made: list[Bookmark]) -> None:
+        """Look whether stimuli have come early for bookmarks that are committed now.
+
+        Closes: one that was stored before found no bookmark, and would be looked at again only after a while;
+        one that is stored later finds it by itself.
+        """
+        for bookmark in made:
+            stimulus_id = stimulus_id_of(bookmark.stimulus or {})
+            early = open_stimuli(self.held.tenant, stimulus_id)
+            send(
+                [
+                    Sending(Message(self.held.tenant, owner_id=stimulus_id, item_id=each.item_id))
+                    for each in early
+                ]
+            )
 
     def _goes_on(self) -> bool:
         return bool(self.state.ready) and not self.state.status.ended
@@ -165,6 +189,7 @@ class Burst:
 
     def _commit_step(self) -> None:
         commit_step(self.held, self.pending)
+        self._hurry_stimuli(list(self.pending.made.values()))
         self.pending = Pending()
 
     def _continue_elsewhere(self) -> None:

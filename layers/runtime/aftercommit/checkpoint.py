@@ -8,14 +8,17 @@ one replays the row.
 from dataclasses import dataclass, field
 
 from pynamodb.exceptions import PynamoDBException
+from pynamodb.expressions.condition import Condition
 
-from aftercommit import clock
+from aftercommit import clock, engine
+from aftercommit.bookmarks import bookmark_put, remove_bookmarks
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import new_token
 from aftercommit.incidents import incident_put
 from aftercommit.instances import Held, snapshot_writes
 from aftercommit.log import logger
 from aftercommit.model import (
+    Bookmark,
     Command,
     Decision,
     Incident,
@@ -25,7 +28,7 @@ from aftercommit.model import (
     dumps,
 )
 from aftercommit.outbox import item_put
-from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, revision_name
+from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name
 from aftercommit.writes import Put, Update, Write, commit
 
 
@@ -37,6 +40,8 @@ class Pending:
     journal: list[dict[str, Json]] = field(default_factory=list)
     intentions: list[Intention] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
+    made: dict[str, Bookmark] = field(default_factory=dict)  # bookmarks for stimuli, by id
+    gone: dict[str, Bookmark] = field(default_factory=dict)
     ack: Update | None = None  # settles the outbox item that caused the burst
     bytes: int = 0
 
@@ -49,6 +54,21 @@ class Pending:
         self.journal += [{"at": at, **line} for line in decision.journal[:1]] + decision.journal[1:]
         self.intentions += decision.intentions
         self.incidents += decision.incidents
+        self.made |= {each.bookmark_id: each for each in decision.made}
+        for bookmark in decision.gone:
+            # Made and consumed before any commit: it is never written.
+            if not self.made.pop(bookmark.bookmark_id, None):
+                self.gone[bookmark.bookmark_id] = bookmark
+
+
+def decide(held: Held, pending: Pending, command: Command) -> bool:
+    """Advance an instance by a command; returns False if it met nothing to apply to."""
+    at = clock.to_text(clock.now())
+    # The instant goes through its stored form, so that a replay decides by the very same one.
+    decision = engine.advance(held.definition, held.state, command, clock.from_text(at))
+    if decision.applied:
+        pending.add(command, decision, at)
+    return decision.applied
 
 
 def commit_step(held: Held, pending: Pending) -> None:
@@ -59,7 +79,7 @@ def commit_step(held: Held, pending: Pending) -> None:
     """
     at = clock.now()
     row = _revision_row(held, pending, at)
-    _commit(held, row, [_revision_put(row), *_effects(held, pending, at)])
+    _commit(held, pending, row, [_revision_put(row), *_effects(held, pending, at)])
 
 
 def commit_end(held: Held, pending: Pending, *, due_at: float | None = None) -> None:
@@ -68,6 +88,20 @@ def commit_end(held: Held, pending: Pending, *, due_at: float | None = None) -> 
     `due_at`: when the sweep is to go on with an instance that still has steps to run. Raises as
     `commit_step` does.
     """
+    # Closes: the lease ran out and another worker, or a cancel, has written the head since.
+    _commit_head(held, pending, HeadRow.lease_token == held.head.lease_token, due_at)
+
+
+def commit_unleased(held: Held, pending: Pending) -> None:
+    """Commit a decision that needs no lease, as a cancel; whoever holds one is overtaken by the revision row.
+
+    Raises OvertakenError if the instance went on since it was loaded.
+    """
+    # Closes: a burst has ended since the head was read, and its snapshot must not be covered by an older one.
+    _commit_head(held, pending, HeadRow.revision == held.head.revision, None)
+
+
+def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float | None) -> None:
     at = clock.now()
     row = _revision_row(held, pending, at)
     inline, snapshot_puts = snapshot_writes(held.head.instance_key, held.revision + 1, held.state)
@@ -89,10 +123,14 @@ def commit_end(held: Held, pending: Pending, *, due_at: float | None = None) -> 
     ]
     if status.ended:
         actions.append(HeadRow.ended_at.set(moment))
-    # Closes: the lease ran out and another worker, or a cancel, has written the head since.
-    own_lease = HeadRow.lease_token == held.head.lease_token
-    head = Update("head", HeadRow(held.head.instance_key, "head"), actions, own_lease)
-    _commit(held, row, [_revision_put(row), *snapshot_puts, *_effects(held, pending, at), head])
+    correlation_id = held.state.correlation_id
+    if correlation_id and correlation_id != held.head.correlation_id:
+        actions += [
+            HeadRow.correlation_id.set(correlation_id),
+            HeadRow.correlation_key.set(key_of(held.tenant, correlation_id)),
+        ]
+    head = Update("head", HeadRow(held.head.instance_key, "head"), actions, fence)
+    _commit(held, pending, row, [_revision_put(row), *snapshot_puts, *_effects(held, pending, at), head])
     _remove_old_snapshot(held, snapshot_puts)
 
 
@@ -104,7 +142,7 @@ def _revision_row(held: Held, pending: Pending, at: float) -> RevisionRow:
         revision=revision,
         commands=dumps(pending.commands),
         journal=dumps(pending.journal),
-        leases=held.head.leases,
+        leases=held.head.leases or 0,
         nonce=new_token(),
         committed_at=clock.to_text(at),
     )
@@ -122,12 +160,16 @@ def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
         item_put(held.tenant, instance_id, intention, at) for intention in pending.intentions
     ]
     effects += [incident_put(held.tenant, instance_id, incident, at) for incident in pending.incidents]
+    effects += [
+        bookmark_put(held.tenant, instance_id, held.state.correlation_id, bookmark, at)
+        for bookmark in pending.made.values()
+    ]
     if pending.ack:
         effects.append(pending.ack)
     return effects
 
 
-def _commit(held: Held, row: RevisionRow, writes: list[Write]) -> None:
+def _commit(held: Held, pending: Pending, row: RevisionRow, writes: list[Write]) -> None:
     try:
         commit(writes)
     except (ConditionFailedError, TryLaterError) as error:
@@ -135,6 +177,7 @@ def _commit(held: Held, row: RevisionRow, writes: list[Write]) -> None:
         if not _is_own(row):
             raise _read_loss(error, held) from error
     held.revision += 1
+    remove_bookmarks(held.tenant, list(pending.gone.values()))
 
 
 def _is_own(row: RevisionRow) -> bool:

@@ -8,6 +8,7 @@ from math import ceil
 
 from aftercommit import clock
 from aftercommit.burst import Worker
+from aftercommit.cancel import cancel_child
 from aftercommit.errors import (
     InstanceEndedError,
     LeaseHeldError,
@@ -23,9 +24,15 @@ from aftercommit.queue import set_aside as set_message_aside
 from aftercommit.resume import resume
 from aftercommit.run import run
 from aftercommit.start import start
+from aftercommit.stimulate import stimulate
 from aftercommit.tables import key_of
 
-_COMMANDS = {ItemCommand.START: start, ItemCommand.RESUME: resume}
+_COMMANDS = {
+    ItemCommand.START: start,
+    ItemCommand.RESUME: resume,
+    ItemCommand.CANCEL: cancel_child,
+    ItemCommand.STIMULUS: stimulate,
+}
 
 
 def handle(text: str, worker: Worker, *, message_id: str = "") -> None:

@@ -13,11 +13,12 @@ from aftercommit.errors import (
     MalformedRowError,
     NotFoundError,
 )
-from aftercommit.model import dumps
+from aftercommit.model import Json, dumps
 from aftercommit.tables import SHARED_TENANT, DefinitionRow, key_of, version_name
-from aftercommit.writes import Put, commit
+from aftercommit.writes import Delete, Put, commit
 
 PUBLISHED = "published"
+DRAFT = "draft"
 
 
 def find_owner_and_version(tenant: str, definition_id: str, version: int | None = None) -> tuple[str, int]:
@@ -33,6 +34,14 @@ def find_owner_and_version(tenant: str, definition_id: str, version: int | None 
             return owner, int(found.version)
     wanted = "" if version is None else f" version {version}"
     raise NotFoundError(f"no published workflow {definition_id!r}{wanted}", field="workflow")
+
+
+def find_published_version(tenant: str, definition_id: str) -> tuple[str, int] | None:
+    """Return (owner, version) of what a tenant starts under a name, or None."""
+    try:
+        return find_owner_and_version(tenant, definition_id)
+    except NotFoundError:
+        return None
 
 
 @lru_cache(maxsize=256)
@@ -97,6 +106,33 @@ def point_to(owner: str, definition: Definition) -> bool:
     except ConditionFailedError:
         return False
     return True
+
+
+def remove_pointer(owner: str, definition_id: str, version: int) -> None:
+    """Take back what is published, if it still is this version."""
+    row = DefinitionRow(key_of(owner, definition_id), PUBLISHED)
+    commit([Delete("pointer", row, DefinitionRow.version == version)])
+
+
+def store_draft(owner: str, definition: Definition) -> None:
+    """Store a checked draft, in place of an earlier one."""
+    commit([Put("draft", _row(owner, definition, DRAFT, data=dumps(definition.data)))])
+
+
+def load_draft(owner: str, definition_id: str) -> Json:
+    """Return the data of a draft; raises NotFoundError."""
+    try:
+        return json.loads(DefinitionRow.get(key_of(owner, definition_id), DRAFT, consistent_read=True).data)
+    except DefinitionRow.DoesNotExist:
+        raise NotFoundError(f"no draft of workflow {definition_id!r}", field="id") from None
+
+
+def stored_versions(owner: str, definition_id: str) -> dict[int, str]:
+    """Return the fingerprint of each stored version."""
+    rows = DefinitionRow.query(
+        key_of(owner, definition_id), DefinitionRow.row.startswith("version#"), consistent_read=True
+    )
+    return {int(row.version): row.fingerprint for row in rows}
 
 
 def _row(owner: str, definition: Definition, name: str, **more: Any) -> DefinitionRow:

@@ -54,6 +54,7 @@ class Birth:
     correlation_id: str | None = None
     parent: Parent | None = None
     depth: int = 0
+    trigger: dict[str, Json] | None = None
     request_fingerprint: str | None = None
 
 
@@ -63,7 +64,13 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     With `lease_until` it is born running, its lease taken by this worker (the head's `lease_token`); else
     pending, and due after the head start of the message that announces it.
     """
-    state = State(birth.instance_id, birth.inputs, parent=birth.parent, depth=birth.depth)
+    state = State(
+        birth.instance_id,
+        birth.inputs,
+        parent=birth.parent,
+        depth=birth.depth,
+        trigger=birth.trigger,
+    )
     moment = clock.to_text(at)
     due_at = lease_until or at + settings().eager_head_start_seconds
     head = HeadRow(
@@ -77,6 +84,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         version=birth.definition.version,
         status=(InstanceStatus.RUNNING if lease_until else InstanceStatus.PENDING).value,
         revision=0,
+        secret=new_token(),
         correlation_id=birth.correlation_id,
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
@@ -155,19 +163,22 @@ def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], t
     raise LeaseHeldError(f"instance {instance_id} is leased until {head.lease_until}")
 
 
-def load(head: HeadRow) -> Held:
-    """Load the instance whose lease was just taken: its snapshot, plus the rows of bursts that died."""
+def load(head: HeadRow, *, leased: bool = True) -> Held:
+    """Load the instance whose lease was just taken: its snapshot, plus the rows of bursts that died.
+
+    Without the lease, whoever holds it may be committing: then all rows so far are read.
+    """
     definition = load_definition(head.definition_owner, head.definition_id, int(head.version))
     state, snapshot_row = load_snapshot(head)
     revision, leases = int(head.revision), 0
     # More than one lease since the head was last written: an earlier holder died, maybe after committing.
-    if head.leases > 1:
+    if not leased or head.leases > 1:
         for row in rows_after(head):
             replay(definition, state, row)
             revision, leases = int(row.revision), int(row.leases)
     if not state.status.ended and state.bookmarks and not state.ready and not state.agenda:
         state.status = InstanceStatus.SUSPENDED  # the lease has overwritten it in the head
-    stalled = int(head.leases) - leases - 1
+    stalled = int(head.leases or 0) - leases - 1
     return Held(head.tenant, head, definition, state, revision, stalled, snapshot_row)
 
 

@@ -448,11 +448,17 @@ class Decision:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
 
 
 def dumps(value: Json) -> str:
     """Write compact JSON; NaN and infinities are refused with ValueError."""
     return _ENCODER.encode(value)
+
+
+def canonical(value: Json) -> str:
+    """Write JSON so that equal values give equal text, whatever the order of members."""
+    return _CANONICAL.encode(value)
 
 
 def size_of(value: Json) -> int:

@@ -34,6 +34,8 @@ _DAY_SECONDS = 86_400
 _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.START.value: {"instance_id": str, "definition_id": str, "input": dict, "depth": int},
     ItemCommand.RESUME.value: {"instance_id": str, "bookmark_id": str, "outcome": str},
+    ItemCommand.CANCEL.value: {"instance_id": str, "item_id": str},
+    ItemCommand.STIMULUS.value: {"stimulus": dict},
 }
 
 
@@ -53,7 +55,7 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
             owner_id=owner_id,
             command=intention.command.value,
             status=ItemStatus.UNDONE.value,
-            instance_id=body["instance_id"],
+            instance_id=body.get("instance_id"),
             definition_id=body.get("definition_id"),
             version=body.get("version"),
             channel=body.get("channel"),
@@ -92,6 +94,19 @@ def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
         if not attribute.null and getattr(item, name) is None:
             raise MalformedRowError(f"outbox item {owner_id}/{item_id} has no {name}", field=name)
     return item
+
+
+def open_stimuli(tenant: str, stimulus_id: str, *, until: str | None = None) -> list[ItemRow]:
+    """Return the open stimuli of a key, oldest first, up to one of them."""
+    last = None if until is None else ItemRow.item_id <= until
+    return list(
+        ItemRow.query(
+            key_of(tenant, stimulus_id),
+            last,
+            filter_condition=ItemRow.status == ItemStatus.UNDONE.value,
+            consistent_read=True,
+        )
+    )
 
 
 def body_of(item: ItemRow) -> dict[str, Json]:
@@ -155,10 +170,31 @@ def ack(item: ItemRow, at: float) -> Update:
     )
 
 
+def withdrawal(item: ItemRow, dispatch_item_id: str) -> Update:
+    """Return the write that withdraws an undone dispatch of the same owner, for good."""
+    actions = [
+        ItemRow.status.set(ItemStatus.CANCELLED.value),
+        ItemRow.settled_at.set(clock.to_text(clock.now())),
+        ItemRow.due_at.remove(),
+    ]
+    undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: its child was admitted
+    return Update("withdrawal", ItemRow(item.owner_key, dispatch_item_id), actions, undone)
+
+
 def settle(item: ItemRow) -> None:
     """Ack an item that has nothing (more) to do; one that is settled already stays as it is."""
     try:
         commit([ack(item, clock.now())])
+    except ConditionFailedError:
+        return
+
+
+def postpone_item(item: ItemRow, due_at: float) -> None:
+    """Leave an undone item for later; one that was settled meanwhile stays as it is."""
+    undone = ItemRow.status == ItemStatus.UNDONE.value
+    actions = [ItemRow.due_at.set(clock.to_text(due_at))]
+    try:
+        commit([Update("postpone", ItemRow(item.owner_key, item.item_id), actions, undone)])
     except ConditionFailedError:
         return
 
@@ -194,7 +230,8 @@ def refuse(item: ItemRow, failure: Failure) -> bool:
 def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
     """Fail an undone item for good, with its consequence in the same commit.
 
-    A parent that waits is resumed with DispatchFailed; anything else becomes an incident of the owner.
+    A parent that waits is resumed with DispatchFailed; a stimulus becomes a dead letter; anything else becomes
+    an incident of the owner.
     Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
     """
     at = clock.now()
@@ -206,13 +243,19 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         ItemRow.attention_at.set(clock.to_text(at)),
         ItemRow.due_at.remove(),
     ]
+    if item.command == ItemCommand.STIMULUS.value:
+        actions.append(ItemRow.ttl.set(int(at) + settings().dead_letter_days * _DAY_SECONDS))
     failed = Update(
         "failed",
         ItemRow(item.owner_key, item.item_id),
         actions,
         ItemRow.status == ItemStatus.UNDONE.value,  # closes: a start admitted meanwhile has its child
     )
-    commit([failed, _consequence(item, failure, at)])
+    if item.command == ItemCommand.STIMULUS.value:
+        # The failed item is the dead letter itself: kept for a while to be read and replayed.
+        commit([failed])
+    else:
+        commit([failed, _consequence(item, failure, at)])
     _tell("item given up", "ItemsGivenUp", item, failure)
 
 

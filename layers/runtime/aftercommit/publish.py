@@ -2,12 +2,26 @@
 
 import importlib
 
-from aftercommit.definition import read_definition
-from aftercommit.definitions import point_to, store
+from aftercommit.definition import Definition, read_definition
+from aftercommit.definitions import (
+    find_published_version,
+    load_definition,
+    load_draft,
+    point_to,
+    remove_pointer,
+    store,
+    store_draft,
+    stored_versions,
+)
+from aftercommit.errors import ConflictError, ContentionError, DefinitionRefusedError, NotFoundError
 from aftercommit.functions import registered_names
 from aftercommit.log import logger
+from aftercommit.model import Json
 from aftercommit.tables import SHARED_TENANT
+from aftercommit.triggers import remove_triggers, store_triggers, triggers_of
 from aftercommit.workflow import Workflow
+
+_TRIES_MAX = 10
 
 
 def load_workflows(module_name: str) -> list[Workflow]:
@@ -32,8 +46,63 @@ def publish_workflows(module_name: str) -> list[str]:
     changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
     highest = {each.definition_id: each for each in definitions}  # in order of version
     changed |= {
-        (each.definition_id, each.version) for each in highest.values() if point_to(SHARED_TENANT, each)
+        (each.definition_id, each.version) for each in highest.values() if publish(SHARED_TENANT, each)
     }
     told = [f"{definition_id} {version}" for definition_id, version in sorted(changed)]
     logger.info("published", extra={"changed": told, "found": len(definitions)})
     return told
+
+
+def publish(owner: str, definition: Definition) -> bool:
+    """Make a stored version the published one, with its start points; returns False if it was already.
+
+    Its trigger rows come before the pointer and the last version's go after it: matching passes over rows
+    of a version that is not the published one, so the pointer alone decides, and dying in between does no harm.
+    """
+    rows = triggers_of(owner, definition)
+    before = find_published_version(owner, definition.definition_id)
+    store_triggers(rows)
+    moved = point_to(owner, definition)
+    if before and before[0] == owner and before[1] != definition.version:
+        remove_triggers(triggers_of(owner, load_definition(owner, definition.definition_id, before[1])))
+    return moved
+
+
+def put_draft(tenant: str, definition_id: str, data: Json) -> dict[str, Json]:
+    """Check and store a draft under its id; raises DefinitionRefusedError with every fault."""
+    if isinstance(data, dict) and data.setdefault("id", definition_id) != definition_id:
+        raise DefinitionRefusedError([("id", f"must be {definition_id!r}, as in the path")])
+    definition = read_definition(data, known=registered_names())
+    triggers_of(tenant, definition)
+    store_draft(tenant, definition)
+    return {"id": definition_id, "fingerprint": definition.fingerprint}
+
+
+def publish_draft(tenant: str, definition_id: str) -> int:
+    """Publish the draft as the next version, or as the one it already is; returns the version.
+
+    Of two callers at once, both find the same tree under the number that one of them has stored.
+    """
+    data = load_draft(tenant, definition_id)
+    for _ in range(_TRIES_MAX):
+        versions = stored_versions(tenant, definition_id)
+        draft = read_definition(data, known=registered_names())
+        same = [version for version, fingerprint in versions.items() if fingerprint == draft.fingerprint]
+        version = max(same) if same else max(versions, default=0) + 1
+        definition = read_definition(data, version=version)
+        try:
+            store(tenant, definition)
+        except ConflictError:
+            continue  # another draft took the number
+        publish(tenant, definition)
+        return version
+    raise ContentionError(f"workflow {definition_id!r} is being published by others")
+
+
+def retract(tenant: str, definition_id: str) -> None:
+    """Take the published version back: nothing starts it any more, and what runs goes on."""
+    before = find_published_version(tenant, definition_id)
+    if before is None or before[0] != tenant:
+        raise NotFoundError(f"no published workflow {definition_id!r}", field="id")
+    remove_pointer(tenant, definition_id, before[1])
+    remove_triggers(triggers_of(tenant, load_definition(tenant, definition_id, before[1])))

@@ -15,6 +15,8 @@ class Settings:
     definitions_table: str
     instances_table: str
     outbox_table: str
+    bookmarks_table: str
+    triggers_table: str
     command_queue_url: str
     command_dead_letter_queue_url: str = ""
     tick_queue_url: str = ""
@@ -30,6 +32,9 @@ class Settings:
     sweep_batch: int = 100
     leases_max: int = 5
     dispatch_depth_max: int = 32
+    stimulus_open_seconds: int = 600
+    stimulus_attempts_max: int = 3
+    dead_letter_days: int = 7
     done_retention_days: int = 1
 
 

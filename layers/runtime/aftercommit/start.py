@@ -50,8 +50,10 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
         definition=definition,
         inputs=inputs,
         correlation_id=body.get("correlation_id"),
+        # What a stimulus has started has an origin too, by which a second delivery knows it; nobody waits.
         parent=Parent(item.owner_id, item.item_id, body.get("bookmark_id")),
         depth=body["depth"],
+        trigger=body.get("trigger"),
     )
 
 

@@ -147,6 +147,7 @@ class HeadRow(Row):
     parent_instance_id = UnicodeAttribute(null=True)
     parent_item_id = UnicodeAttribute(null=True)  # the dispatch that started it
     request_fingerprint = UnicodeAttribute(null=True)  # of the body that came with an Idempotency-Key
+    secret = UnicodeAttribute(null=True)  # by which the instance knows the callback tokens it has given out
     lease_token = UnicodeAttribute(null=True)
     lease_until = UnicodeAttribute(null=True)
     leases = NumberAttribute(null=True)  # leases taken since the head was last written by a burst
@@ -212,6 +213,38 @@ class IncidentRow(Row):
     attention = AttentionIndex()
 
 
+# --- what stimuli find ---
+
+
+class BookmarkRow(Row):
+    """Names an instance that waits for a stimulus. An index of the bookmarks in states: perhaps in excess."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "bookmarks_table"
+    stimulus_key = UnicodeAttribute(hash_key=True)  # tenant#stimulus id
+    bookmark_id = UnicodeAttribute(range_key=True)
+    instance_id = UnicodeAttribute()
+    correlation_id = UnicodeAttribute(null=True)
+    created_at = UnicodeAttribute()
+
+
+class TriggerRow(Row):
+    """Names a start point of a published definition."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "triggers_table"
+    stimulus_key = UnicodeAttribute(hash_key=True)  # owner#stimulus id
+    row = UnicodeAttribute(range_key=True)  # definition_id#version#activity_id
+    owner = UnicodeAttribute()
+    definition_id = UnicodeAttribute()
+    version = NumberAttribute()
+    activity_id = UnicodeAttribute()
+
+
 # --- the outbox ---
 
 
@@ -228,7 +261,7 @@ class ItemRow(Row):
     owner_id = UnicodeAttribute()  # the instance whose commit decided it
     command = UnicodeAttribute()
     status = UnicodeAttribute()
-    instance_id = UnicodeAttribute()  # the child to start, or the instance to resume
+    instance_id = UnicodeAttribute(null=True)  # the child to start, or the instance that it is for
     definition_id = UnicodeAttribute(null=True)
     version = NumberAttribute(null=True)
     channel = UnicodeAttribute(null=True)
@@ -238,6 +271,7 @@ class ItemRow(Row):
     last_error = UnicodeAttribute(null=True)
     sends = NumberAttribute(default=0)  # claims; the value read is what a claim is conditional on
     generation = NumberAttribute(default=1)
+    replayed_as = UnicodeAttribute(null=True)  # the stimulus that the replay of this dead letter has made
     deliver_at = UnicodeAttribute(null=True)  # not before
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while undone: when the sweep takes it

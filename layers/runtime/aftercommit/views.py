@@ -23,6 +23,7 @@ from aftercommit.tables import (
     key_of,
     revision_name,
 )
+from aftercommit.tokens import make_token
 
 # A page that few instances match ends here, and its cursor goes on.
 _EXAMINED_MAX = 1_000
@@ -88,14 +89,19 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
         "output": state.output,
         "variables": state.variables,
         "failure": state.failure.to_json() if state.failure else None,
-        "bookmarks": [_bookmark(each) for each in state.bookmarks.values()],
+        "bookmarks": [_bookmark(head, state, each) for each in state.bookmarks.values()],
         "incidents": [_incident(row) for row in _incidents(head.instance_key)],
         "dispatches": [show_item(row) for row in islice(_dispatches(head.instance_key), PAGE_MAX)],
     }
 
 
-def _bookmark(bookmark: Bookmark) -> dict[str, Json]:
+def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json]:
     shown = {"bookmark_id": bookmark.bookmark_id, **bookmark.to_json()}
+    if bookmark.waits_for == "task":
+        execution = state.executions[bookmark.execution_id]
+        shown["inputs"] = execution.memory["inputs"]
+        shown["activity_id"] = execution.activity_id
+        shown["token"] = make_token(head.tenant, head.instance_id, bookmark.bookmark_id, head.secret)
     if bookmark.waits_for == "child":
         shown["instance_id"] = derive_child_id(bookmark.execution_id)
     return shown

@@ -53,7 +53,16 @@ class Update:
     condition: Condition
 
 
-Write = Put | Update
+@dataclass(frozen=True)
+class Delete:
+    """Remove a row."""
+
+    purpose: str
+    row: Row
+    condition: Condition
+
+
+Write = Put | Update | Delete
 
 
 def commit(writes: list[Write]) -> None:
@@ -93,6 +102,8 @@ def _write_one(writes: list[Write]) -> None:
     [write] = writes
     if isinstance(write, Put):
         write.row.save(condition=write.condition)
+    elif isinstance(write, Delete):
+        write.row.delete(condition=write.condition)
     else:
         write.row.update(actions=list(write.actions), condition=write.condition)
 
@@ -102,15 +113,15 @@ def _write_all(writes: list[Write]) -> None:
         for write in writes:
             if isinstance(write, Put):
                 transaction.save(write.row, condition=write.condition)
+            elif isinstance(write, Delete):
+                transaction.delete(write.row, condition=write.condition)
             else:
                 transaction.update(write.row, actions=list(write.actions), condition=write.condition)
 
 
 def in_sent_order(writes: list[Write]) -> list[Write]:
     """Return the writes in the order in which PynamoDB sends them, which reasons follow."""
-    return [each for each in writes if isinstance(each, Put)] + [
-        each for each in writes if isinstance(each, Update)
-    ]
+    return [each for kind in (Delete, Put, Update) for each in writes if isinstance(each, kind)]
 
 
 def _read_failure(error: PynamoDBException, writes: list[Write]) -> Exception:

@@ -1,0 +1,108 @@
+"""What operators and outside callers do to running things, beside starting them: each one call of the API."""
+
+from aftercommit import clock
+from aftercommit.activities.event import event_name
+from aftercommit.bookmarks import stimulus_id_of
+from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError, TooLargeError
+from aftercommit.ids import new_instance_id
+from aftercommit.limits import INPUT_BYTES_MAX
+from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, intend_stimulus, size_of
+from aftercommit.outbox import body_of, find_item, item_put
+from aftercommit.tables import ItemRow, key_of
+from aftercommit.tokens import read_token
+from aftercommit.writes import Delete, Put, Update, commit
+
+
+def send_stimulus(
+    tenant: str,
+    name: str,
+    *,
+    payload: dict[str, Json],
+    value: Json,
+    correlation_id: str | None,
+    instance_id: str | None,
+) -> str:
+    """Store a stimulus, to be applied in the background; returns its id. Raises TooLargeError."""
+    if size_of(value) > INPUT_BYTES_MAX:
+        raise TooLargeError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
+    if size_of(payload) > INPUT_BYTES_MAX:
+        raise TooLargeError(f"the payload is larger than {INPUT_BYTES_MAX} bytes", field="payload")
+    at = clock.now()
+    intention = intend_stimulus(
+        new_instance_id(),
+        at=at,
+        name=name,
+        payload=payload,
+        value=value,
+        correlation_id=correlation_id,
+        instance_id=instance_id,
+    )
+    commit([item_put(tenant, stimulus_id_of(intention.body["stimulus"]), intention, at)])
+    return intention.item_id
+
+
+def send_event(tenant: str, name: str, **more: Json) -> str:
+    """Store the stimulus of an event; see `send_stimulus`."""
+    return send_stimulus(tenant, event_name(name), **more)
+
+
+def resume_by_token(tenant: str, token: str, value: Json) -> None:
+    """Intend the resume of the bookmark that a token stands for.
+
+    Raises NotFoundError, the same for a token that is forged, used, or another tenant's. The intention's id
+    derives from the bookmark: of two calls at once, one makes it.
+    """
+    if size_of(value) > INPUT_BYTES_MAX:
+        raise TooLargeError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
+    instance_id, bookmark_id = read_token(tenant, token)
+    body = {"instance_id": instance_id, "bookmark_id": bookmark_id, "outcome": "Done", "value": value}
+    intention = Intention(ItemCommand.RESUME, f"callback-{bookmark_id}", body)
+    put = item_put(tenant, instance_id, intention, clock.now())
+    try:
+        commit([Put(put.purpose, put.row, ItemRow.item_id.does_not_exist())])
+    except ConditionFailedError:
+        raise NotFoundError("no such bookmark", field="token") from None
+
+
+def replay(tenant: str, stimulus_id: str, item_id: str) -> str:
+    """Make a dead letter an open stimulus again, once; returns the new one's id.
+
+    Raises NotFoundError, or ConflictError naming the stimulus that an earlier replay has made.
+    """
+    dead = find_dead_letter(tenant, stimulus_id, item_id)
+    if dead.replayed_as:
+        raise ConflictError(f"replayed already, as {dead.replayed_as}", field="id")
+    at = clock.now()
+    body = body_of(dead)
+    unique = new_instance_id()
+    intention = Intention(ItemCommand.STIMULUS, f"{int(at * 1000):013}-{unique}", body)
+    first = (ItemRow.status == ItemStatus.FAILED.value) & ItemRow.replayed_as.does_not_exist()
+    # Closes: two replays at once. The mark and the new stimulus are one commit.
+    mark = Update(
+        "replay",
+        ItemRow(dead.owner_key, dead.item_id),
+        [ItemRow.replayed_as.set(intention.item_id), ItemRow.attention_at.remove()],
+        first,
+    )
+    try:
+        commit([mark, item_put(tenant, stimulus_id, intention, at)])
+    except ConditionFailedError:
+        again = find_dead_letter(tenant, stimulus_id, item_id)
+        raise ConflictError(f"replayed already, as {again.replayed_as}", field="id") from None
+    return intention.item_id
+
+
+def find_dead_letter(tenant: str, stimulus_id: str, item_id: str) -> ItemRow:
+    """Return a dead letter; raises NotFoundError."""
+    item = find_item(tenant, stimulus_id, item_id)
+    if item is None or item.command != ItemCommand.STIMULUS or item.status != ItemStatus.FAILED:
+        raise NotFoundError("no such dead letter", field="id")
+    return item
+
+
+def delete_dead_letter(tenant: str, stimulus_id: str, item_id: str) -> None:
+    """Remove a dead letter; raises NotFoundError."""
+    dead = find_dead_letter(tenant, stimulus_id, item_id)
+    # Closes: a replay at the same moment, whose mark must not be lost unseen.
+    as_read = ItemRow.status == ItemStatus.FAILED.value
+    commit([Delete("dead letter", ItemRow(key_of(tenant, stimulus_id), dead.item_id), as_read)])

@@ -1,0 +1,163 @@
+"""Stimulate: apply a stimulus to what waits for it, start what starts at it, or keep it until something does.
+
+A stimulus is an outbox item under its own key, so the undone items of a key are its open stimuli, oldest
+first. It is acked in the commit that applies it. One that finds nothing stays undone, is looked at again when
+a bookmark for it is committed (or after a while), and becomes a dead letter when its time is over.
+"""
+
+from aftercommit import clock
+from aftercommit.bookmarks import find_bookmarks, remove_row
+from aftercommit.burst import Burst, Worker
+from aftercommit.errors import (
+    AftercommitError,
+    ConditionFailedError,
+    InstanceEndedError,
+    NotFoundError,
+    OvertakenError,
+    TryLaterError,
+)
+from aftercommit.functions import failure_of
+from aftercommit.ids import derive_id
+from aftercommit.instances import lease
+from aftercommit.limits import COMMIT_INTENTIONS_MAX, LEASE_MARGIN_SECONDS
+from aftercommit.model import Failure, Intention, ItemCommand, Json, Stimulate
+from aftercommit.outbox import ack, body_of, give_up, item_put, open_stimuli, postpone_item, refuse
+from aftercommit.settings import settings
+from aftercommit.tables import BookmarkRow, ItemRow, TriggerRow
+from aftercommit.triggers import find_triggers
+from aftercommit.writes import Put, commit
+
+_LOOK_AGAIN_SECONDS_MAX = 60
+
+
+def stimulate(item: ItemRow, worker: Worker) -> None:
+    """See a stimulus through; those of its key that came before it and are still open go first."""
+    for each in open_stimuli(item.tenant, item.owner_id, until=item.item_id):
+        try:
+            _apply(each, worker)
+        except (TryLaterError, OvertakenError):
+            raise  # no attempt: the message comes again, and the order of arrival holds
+        except AftercommitError as error:
+            _count_attempt(each, failure_of(error))
+
+
+def _count_attempt(item: ItemRow, failure: Failure) -> None:
+    try:
+        if int(item.attempts) + 1 >= settings().stimulus_attempts_max:
+            give_up(item, failure, attempts=int(item.attempts) + 1)
+        else:
+            refuse(item, failure)
+    except ConditionFailedError:
+        return  # something took it meanwhile
+
+
+def _apply(item: ItemRow, worker: Worker) -> None:
+    body = body_of(item)
+    waiting = [row for row in find_bookmarks(item.tenant, item.owner_id) if _is_meant(row, body)]
+    starting = [] if body.get("instance_id") else find_triggers(item.tenant, item.owner_id)
+    instances = sorted({row.instance_id for row in waiting})
+    if not starting and not instances:
+        _keep_open(item)
+    elif not starting and len(instances) == 1:
+        _apply_to_one(item, body, waiting, worker)
+    else:
+        _split(item, body, instances, starting)
+
+
+def _is_meant(row: BookmarkRow, body: dict[str, Json]) -> bool:
+    return body.get("instance_id", row.instance_id) == row.instance_id and (
+        body.get("correlation_id", row.correlation_id) == row.correlation_id
+    )
+
+
+def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRow], worker: Worker) -> None:
+    """Resume all that waits for it in one instance, and ack it in the same commit."""
+    until = worker.deadline + LEASE_MARGIN_SECONDS
+    applied: bool = False
+    try:
+        head = lease(item.tenant, waiting[0].instance_id, until, waiting=True)
+        command = Stimulate(body["stimulus"], body.get("value"))
+        applied = Burst(head, worker).run(command, ack=ack(item, clock.now()), ack_unapplied=False)
+    except (InstanceEndedError, NotFoundError):
+        pass  # its rows are left from before it ended
+    if not applied:
+        # Closes: the row was read before its bookmark was consumed. An index row proves nothing; the stimulus
+        # stays open for a wait that is yet to come.
+        for row in waiting:
+            remove_row(row)
+        _keep_open(item)
+
+
+def _split(item: ItemRow, body: dict[str, Json], instances: list[str], starting: list[TriggerRow]) -> None:
+    """Make one item for each instance it reaches, and for each start; then it is done itself.
+
+    The items' ids derive from this one's, so a second splitting makes none a second time.
+    """
+    at = clock.now()
+    puts = [
+        item_put(item.tenant, item.owner_id, _for_instance(item, body, instance_id), at)
+        for instance_id in instances
+    ] + [
+        item_put(item.tenant, derive_id("starts", item.item_id), _for_start(item, body, row), at)
+        for row in starting
+    ]
+    fresh = [Put(put.purpose, put.row, ItemRow.item_id.does_not_exist()) for put in puts]
+    while len(fresh) > COMMIT_INTENTIONS_MAX:
+        for put in fresh[:COMMIT_INTENTIONS_MAX]:
+            _put_once(put)
+        fresh = fresh[COMMIT_INTENTIONS_MAX:]
+    try:
+        commit([*fresh, ack(item, at)])
+    except ConditionFailedError as error:
+        if "ack" in error.purposes:
+            return  # settled meanwhile: whoever did has made the items
+        for put in fresh:
+            _put_once(put)
+        commit([ack(item, at)])
+
+
+def _put_once(put: Put) -> None:
+    try:
+        commit([put])
+    except ConditionFailedError:
+        return
+
+
+def _for_instance(item: ItemRow, body: dict[str, Json], instance_id: str) -> Intention:
+    # Right behind the one it comes from, in the order of its key.
+    item_id = f"{item.item_id}-{derive_id('part', item.item_id, instance_id)}"
+    return Intention(ItemCommand.STIMULUS, item_id, {**body, "instance_id": instance_id})
+
+
+def _for_start(item: ItemRow, body: dict[str, Json], row: TriggerRow) -> Intention:
+    unique = derive_id("trigger", item.item_id, row.owner, row.definition_id, row.activity_id)
+    started = {
+        "instance_id": derive_id("triggered", unique),
+        "definition_id": row.definition_id,
+        "version": int(row.version),
+        "input": {},
+        "correlation_id": body.get("correlation_id"),
+        "depth": 0,
+        "trigger": {"activity_id": row.activity_id, "value": body.get("value")},
+    }
+    written = {key: value for key, value in started.items() if value is not None}
+    return Intention(ItemCommand.START, unique, written)
+
+
+def _keep_open(item: ItemRow) -> None:
+    """Leave a stimulus for what is yet to wait for it, until its time is over."""
+    at = clock.now()
+    expires_at = clock.from_text(item.created_at) + settings().stimulus_open_seconds
+    if at >= expires_at:
+        told = f"nothing took it within {settings().stimulus_open_seconds} seconds"
+        _bury(item, Failure("ExpiredError", told))
+        return
+    wait = min(settings().eager_head_start_seconds * 2 ** min(int(item.sends), 10), _LOOK_AGAIN_SECONDS_MAX)
+    postpone_item(item, min(at + wait, expires_at))
+
+
+def _bury(item: ItemRow, failure: Failure) -> None:
+    try:
+        give_up(item, failure)
+    except ConditionFailedError:
+        return  # something took it meanwhile

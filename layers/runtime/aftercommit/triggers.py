@@ -1,0 +1,73 @@
+"""Triggers: the start points of published definitions, found by the stimulus that starts there."""
+
+from aftercommit.bookmarks import stimulus_id_of
+from aftercommit.definition import Definition
+from aftercommit.definitions import find_published_version
+from aftercommit.errors import DefinitionRefusedError, ExpressionError
+from aftercommit.expressions import evaluate
+from aftercommit.model import Json
+from aftercommit.tables import SHARED_TENANT, TriggerRow, key_of, version_name
+from aftercommit.writes import Put, commit
+
+
+def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
+    """Return the trigger rows of a definition.
+
+    A payload is evaluated once, at publish, where there are no inputs and no variables yet. Raises
+    DefinitionRefusedError naming the activities whose payload gives nothing then.
+    """
+    rows, faults = {}, []
+    for path, activity in definition.activities.items():
+        try:
+            stimuli = [
+                {"name": name, "payload": _payload(payload)} for name, payload in activity.payloads() or []
+            ]
+        except ExpressionError as error:
+            faults.append((path, f"has no payload to start at: {error}"))
+            continue
+        for stimulus in stimuli:
+            row = TriggerRow(
+                key_of(owner, stimulus_id_of(stimulus)),
+                f"{definition.definition_id}#{version_name(definition.version)}#{path}",
+                owner=owner,
+                definition_id=definition.definition_id,
+                version=definition.version,
+                activity_id=path,
+            )
+            rows[row.stimulus_key, row.row] = row
+    if faults:
+        raise DefinitionRefusedError(faults)
+    return list(rows.values())
+
+
+def _payload(payload: Json) -> dict[str, Json]:
+    given = evaluate(payload, {"inputs": {}, "var": {}}, at=0, seed="publish")
+    if not isinstance(given, dict) or any(value is None for value in given.values()):
+        raise ExpressionError(str(payload), "a start point's payload must be known when it is published")
+    return given
+
+
+def store_triggers(rows: list[TriggerRow]) -> None:
+    """Put the rows of a version; until its definition points to it, matching passes them over."""
+    for row in rows:
+        commit([Put("trigger", row)])
+
+
+def remove_triggers(rows: list[TriggerRow]) -> None:
+    """Remove the rows of a version that is published no more."""
+    for row in rows:
+        row.delete()
+
+
+def find_triggers(tenant: str, stimulus_id: str) -> list[TriggerRow]:
+    """Return the start points of a stimulus: only those of versions that are published now."""
+    rows = [
+        row
+        for owner in (tenant, SHARED_TENANT)
+        for row in TriggerRow.query(key_of(owner, stimulus_id), consistent_read=True)
+    ]
+    return [
+        row
+        for row in rows
+        if find_published_version(tenant, row.definition_id) == (row.owner, int(row.version))
+    ]
