@@ -11,7 +11,7 @@ from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.condition import Condition
 
 from aftercommit import clock, engine
-from aftercommit.bookmarks import bookmark_put, remove_bookmarks
+from aftercommit.bookmarks import bookmark_put, remove_bookmarks, stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import new_token
 from aftercommit.incidents import incident_put
@@ -23,6 +23,7 @@ from aftercommit.model import (
     Decision,
     Incident,
     Intention,
+    ItemCommand,
     Json,
     command_to_json,
     dumps,
@@ -157,7 +158,8 @@ def _revision_put(row: RevisionRow) -> Put:
 def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
     instance_id = held.head.instance_id
     effects: list[Write] = [
-        item_put(held.tenant, instance_id, intention, at) for intention in pending.intentions
+        item_put(held.tenant, _owner_of(intention, instance_id), intention, at)
+        for intention in pending.intentions
     ]
     effects += [incident_put(held.tenant, instance_id, incident, at) for incident in pending.incidents]
     effects += [
@@ -167,6 +169,13 @@ def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
     if pending.ack:
         effects.append(pending.ack)
     return effects
+
+
+def _owner_of(intention: Intention, instance_id: str) -> str:
+    # A stimulus stands under its own key, where what waits for it looks for it.
+    if intention.command == ItemCommand.STIMULUS:
+        return stimulus_id_of(intention.body["stimulus"])
+    return instance_id
 
 
 def _commit(held: Held, pending: Pending, row: RevisionRow, writes: list[Write]) -> None:

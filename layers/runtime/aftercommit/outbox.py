@@ -230,8 +230,8 @@ def refuse(item: ItemRow, failure: Failure) -> bool:
 def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
     """Fail an undone item for good, with its consequence in the same commit.
 
-    A parent that waits is resumed with DispatchFailed; a stimulus becomes a dead letter; anything else becomes
-    an incident of the owner.
+    A parent that waits is resumed with DispatchFailed; a stimulus becomes a dead letter; anything else
+    becomes an incident of the owner.
     Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
     """
     at = clock.now()

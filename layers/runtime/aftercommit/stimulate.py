@@ -77,7 +77,7 @@ def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRo
     try:
         head = lease(item.tenant, waiting[0].instance_id, until, waiting=True)
         command = Stimulate(body["stimulus"], body.get("value"))
-        applied = Burst(head, worker).run(command, ack=ack(item, clock.now()), ack_unapplied=False)
+        applied = bool(Burst(head, worker).run(command, ack=ack(item, clock.now()), ack_unapplied=False))
     except (InstanceEndedError, NotFoundError):
         pass  # its rows are left from before it ended
     if not applied:
