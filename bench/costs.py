@@ -8,8 +8,9 @@ from bench.units import size_of
 from bench.world import Tally, World
 
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
-# Lambda polls a quiet queue with at least two long polls of 20 seconds:
+# Lambda polls each quiet queue with at least two (at most five) long polls of 20 seconds:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+POLLED_QUEUES = 2
 POLLERS = 2
 POLL_SECONDS = 20
 # Storage is billed with 100 bytes more per item: CapacityUnitCalculations.html
@@ -76,13 +77,13 @@ def idle_month(world: World) -> dict[str, float]:
     interval = int(world.template["Parameters"]["SweepIntervalSeconds"]["Default"])
     minutes = prices.HOURS_A_MONTH * 60
     passes = minutes * 60 / interval
-    polls = POLLERS * minutes * 60 / POLL_SECONDS
+    polls = POLLED_QUEUES * POLLERS * minutes * 60 / POLL_SECONDS
     dollars = {
         "sweep_reads": passes * units * prices.READ_UNIT,
         "sweep_lambda": passes * world.tally.invocations["sweep"].dollars(world.memory_megabytes),
         # The schedule makes a minute's first pass; each further one is a message: sent, received, deleted.
         "ticks": 3 * (passes - minutes) * prices.SQS_REQUEST,
-        "polls_of_command_queue": polls * prices.SQS_REQUEST,
+        "polls_of_queues": polls * prices.SQS_REQUEST,
     }
     log_bytes = passes * world.tally.invocations["sweep"].log_bytes
     return {**_rounded(dollars, 1), "logs_apart": round(log_bytes / 1e9 * prices.LOG_GB, 2)}

@@ -86,9 +86,9 @@ def processes() -> Iterator[Process]:
         ["ps", "-A", "-o", "pid=,pgid=,stat=,command="], capture_output=True, text=True, check=True
     )
     for line in listing.stdout.splitlines():
-        pid, group, state, *command = line.split(maxsplit=3)
+        pid, group, state, arguments = line.split(maxsplit=3)
         if not state.startswith("Z"):
-            yield Process(int(pid), int(group), " ".join(command))
+            yield Process(int(pid), int(group), arguments)
 
 
 def _memory_folder() -> str | None:

@@ -106,7 +106,7 @@ class Stack:
             request.headers["Content-Type"] = "application/json"
         if signed:
             SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "execute-api", REGION).add_auth(request)
-        url = urllib.parse.urlsplit(request.url)
+        url = urllib.parse.urlsplit(self.api_url + path)
         connection = http.client.HTTPConnection(url.netloc, timeout=40)
         with contextlib.closing(connection):
             connection.request(

@@ -41,8 +41,9 @@ def publish_workflows(module_name: str) -> list[str]:
     All are checked and stored before any becomes the published version, which is each id's highest. Raises
     ConflictError for a changed tree under a version that is stored already.
     """
-    known = registered_names()
-    definitions = [read_definition(each.data, known=known) for each in load_workflows(module_name)]
+    workflows = load_workflows(module_name)
+    known = registered_names()  # only now: it is the import that registers them
+    definitions = [read_definition(each.data, known=known) for each in workflows]
     changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
     highest = {each.definition_id: each for each in definitions}  # in order of version
     changed |= {

@@ -1,0 +1,61 @@
+"""The activities of the simulated workflows: each tells the world what it does outside."""
+
+from typing import Any
+
+from aftercommit import ActivityContext, Retry, activity
+
+_world: list[Any] = []  # the world that activities act in: one at a time per process
+
+
+def enter(world: Any) -> None:
+    """Let activities act in this world from now on."""
+    _world[:] = [world]
+
+
+@activity(name="sim_act", timeout_seconds=1)
+def act(name: str, context: ActivityContext, seconds: float = 0, size: int = 0) -> dict:
+    """Have an effect named `name`, after so many seconds; return something of this size."""
+    _act(name, context, seconds)
+    return {"done": name, "padding": "x" * size}
+
+
+@activity(name="sim_flaky", timeout_seconds=1, retry=Retry(attempts_max=4, first_delay_seconds=3))
+def flaky(name: str, context: ActivityContext, succeeds_at: int = 3) -> str:
+    """Fail until the attempt that succeeds."""
+    _act(name, context, 0)
+    if context.attempt < succeeds_at:
+        raise ConnectionError(f"attempt {context.attempt} failed")
+    return name
+
+
+@activity(name="sim_refuse", timeout_seconds=1)
+def refuse(context: ActivityContext) -> None:
+    """Raise, for good."""
+    raise ValueError("never possible")
+
+
+@activity(name="sim_kill", timeout_seconds=1)
+def kill(context: ActivityContext) -> None:
+    """Take longer than any invocation has: the worker is ended each time."""
+    _world[0].work(1_000)
+
+
+@activity(name="sim_long", timeout_seconds=50)
+def long(name: str, context: ActivityContext) -> str:
+    """Take 45 seconds, and declare it."""
+    _act(name, context, 45)
+    return name
+
+
+@activity(name="sim_queue", timeout_seconds=1)
+def queue(workflow: str, context: ActivityContext, times: int = 2) -> list:
+    """Dispatch from inside an activity: the children exist exactly if this result commits."""
+    _act("queue", context, 0)
+    return [context.dispatch(workflow, {"name": f"queued-{number}"}) for number in range(times)]
+
+
+def _act(name: str, context: ActivityContext, seconds: float) -> None:
+    world = _world[0]
+    if seconds:
+        world.work(seconds)
+    world.effect(name, context.instance_id, context.idempotency_key)

@@ -1,0 +1,295 @@
+"""What must be true of any world once it is quiet: one function per invariant, each yielding its violations.
+
+They compare three accounts of the same events: what the rows say (folded from the first revision), what
+each row was at any time (the world's list of changes), and what the outside world saw (the effects).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+from aftercommit.ids import derive_id
+from aftercommit.model import Decision, InstanceStatus, Outcome
+from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
+from tests.simulation.story import Story, Told, plain
+
+Violations = Iterator[str]
+_ENDED = {each.value for each in InstanceStatus if each.ended}
+_OUTCOMES = {"completed": Outcome.COMPLETED, "faulted": Outcome.FAULTED, "cancelled": Outcome.CANCELLED}
+
+
+def check_i1_no_ghost(story: Story) -> Violations:
+    """No effect exists whose intention is not in a committed checkpoint."""
+    for told in story.instances.values():
+        head = told.head
+        if "parent_item_id" not in head:
+            continue
+        owner = story.instances.get(head["parent_instance_id"])
+        intention = owner.intentions().get(head["parent_item_id"]) if owner else None
+        if intention is None:
+            yield f"{told.instance_id} was started by a dispatch that no revision decided"
+        elif intention.body["instance_id"] != told.instance_id:
+            yield f"{told.instance_id} is not the child that its dispatch names"
+    for owner_id, item_id in story.items:
+        if owner_id in story.scenario.stuck:
+            continue
+        owner = story.instances.get(owner_id)
+        if owner is None:
+            yield f"item {item_id} of {owner_id}, which does not exist"
+        elif item_id not in owner.intentions() and not _is_consequence(story, owner_id, item_id):
+            yield f"item {item_id} of {owner_id}, which no revision decided"
+    for effect in story.world.effects:
+        told = story.instances.get(effect.instance_id)
+        if told is None:
+            yield f"effect {effect.activity} of {effect.instance_id}, which does not exist"
+        elif effect.idempotency_key not in _executions(told):
+            yield f"effect {effect.activity} of {effect.instance_id}, in an execution that no revision knows"
+
+
+def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:
+    """Whether an item tells a waiting owner that a dispatch was given up."""
+    return any(
+        item["status"] == "failed" and derive_id("give-up", item["item_id"], item["generation"]) == item_id
+        for (owner, _), item in story.items.items()
+        if owner == owner_id
+    )
+
+
+def _executions(told: Told) -> set[str]:
+    return {line["execution_id"] for row in told.rows for line in json.loads(row["journal"])}
+
+
+def check_i2_no_loss(story: Story) -> Violations:
+    """Every committed intention reached its effect, or a recorded, visible failure; every instance ended."""
+    for start in story.scenario.starts:
+        if start.instance_id not in story.instances:
+            yield f"{start.instance_id} was started, and does not exist"
+    for told in story.instances.values():
+        if told.head["status"] not in _ENDED and told.instance_id not in story.scenario.stuck:
+            yield f"{told.instance_id} is {told.head['status']} for ever"
+        if told.head["status"] in _ENDED and "due_at" in told.head:
+            yield f"{told.instance_id} has ended and is still due"
+    for (owner_id, item_id), item in story.items.items():
+        if item["status"] not in ("done", "failed", "cancelled"):
+            yield f"item {item_id} of {owner_id} is {item['status']} for ever"
+        if item["status"] == "failed" and not ("attention_at" in item and item.get("last_error")):
+            yield f"item {item_id} of {owner_id} failed, and nobody sees why"
+        if item["status"] == "done" and item["command"] == "start" and not story.children_of(item):
+            yield f"item {item_id} of {owner_id} is done, and its child does not exist"
+
+
+def check_i3_no_duplicate(story: Story) -> Violations:
+    """A dispatch has one child, however often it is delivered; two executions have two."""
+    for (owner_id, item_id), item in story.items.items():
+        if item["command"] != "start":
+            continue
+        children = story.children_of(item)
+        if len(children) > 1:
+            yield f"dispatch {item_id} of {owner_id} has {len(children)} children"
+        if children and item["status"] != "done":
+            yield f"dispatch {item_id} of {owner_id} is {item['status']}, and has a child"
+    expected = story.scenario.effects
+    counted = {name: set() for name in expected}
+    for effect in story.world.effects:
+        counted.setdefault(effect.activity, set()).add(effect.idempotency_key)
+    for name, keys in counted.items():
+        if len(keys) > expected.get(name, 0) and expected:
+            yield f"{len(keys)} executions had the effect {name}, not {expected.get(name, 0)}"
+
+
+def check_i4_fencing(story: Story) -> Violations:
+    """A log position has one author and never changes; the head is what its rows fold to."""
+    seen: dict[tuple[str, str], str] = {}
+    revision_of: dict[str, int] = {}
+    for change in story.world.changes:
+        if change.table != "instances":
+            continue
+        row = plain(change.after or change.before or {})
+        key = (row["instance_key"], row["row"])
+        if row["row"].startswith("revision#"):
+            if key in seen:
+                yield f"{key} was written by {seen[key]} and again by {change.worker}"
+            seen[key] = change.worker
+        if row["row"] == "head" and isinstance(row["revision"], int):
+            if change.after is None or row["revision"] < revision_of.get(row["instance_key"], 0):
+                yield f"the head of {row['instance_id']} went back"
+            revision_of[row["instance_key"]] = row["revision"]
+            told = story.instances.get(row["instance_id"])
+            if told and change.after and told.instance_id not in story.scenario.stuck:
+                yield from _check_snapshot(told, row)
+    for told in story.instances.values():
+        if told.unreadable and told.instance_id not in story.scenario.stuck:
+            yield f"the rows of {told.instance_id} cannot be folded: {told.unreadable}"
+        numbers = [row["revision"] for row in told.rows]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield f"the revisions of {told.instance_id} have a gap: {numbers}"
+        if told.head["status"] in _ENDED and told.head["revision"] != len(numbers):
+            yield f"{told.instance_id} ended at {told.head['revision']}, and has {len(numbers)} revisions"
+
+
+def _check_snapshot(told: Told, head: dict) -> Violations:
+    revision = head["revision"]
+    if revision not in told.states:
+        yield f"the head of {told.instance_id} covers {revision}, which is no revision"
+    elif "snapshot" in head and json.loads(head["snapshot"]) != told.states[revision]:
+        yield f"the snapshot of {told.instance_id} at {revision} is not what its revisions fold to"
+    elif head["status"] in _ENDED and head["status"] != told.statuses[revision]:
+        yield f"{told.instance_id} is {head['status']}, and its revisions fold to {told.statuses[revision]}"
+
+
+def check_i5_one_commit(story: Story) -> Violations:
+    """A revision and all that it decided took effect in one commit, with the very same content."""
+    commits = _commits(story)
+    for told in story.instances.values():
+        for row, command, decision in told.decisions:
+            if not decision.applied:
+                yield f"{told.instance_id} committed a {command['kind']} that changes nothing"
+            yield from _check_effects(story, told, row, decision, commits)
+        for row in told.rows:
+            decided = [
+                line for each, _, decision in told.decisions if each is row for line in decision.journal
+            ]
+            lines = json.loads(row["journal"])
+            written = [{name: value for name, value in line.items() if name != "at"} for line in lines]
+            if written != json.loads(json.dumps(decided)):
+                yield f"the journal of {told.instance_id} at {row['row']} is not what was decided"
+
+
+def _commits(story: Story) -> dict[tuple[str, str], int]:
+    """Return the number of the call in which each row came to be."""
+    commits: dict[tuple[str, str], int] = {}
+    for change in story.world.changes:
+        if change.before is None and change.after is not None:
+            row = plain(change.after)
+            key = (row.get("owner_id"), row["item_id"]) if change.table == "outbox" else _key(row)
+            commits.setdefault(key, change.call)
+    return commits
+
+
+def _check_effects(
+    story: Story, told: Told, row: dict, decision: Decision, commits: dict[tuple[str, str], int]
+) -> Violations:
+    call = commits.get(_key(row))
+    for intention in decision.intentions:
+        if commits.get((told.instance_id, intention.item_id)) != call:
+            yield f"{told.instance_id} decided {intention.item_id} in another commit than {row['row']}"
+        item = story.items.get((told.instance_id, intention.item_id))
+        if item and json.loads(item["body"]) != json.loads(json.dumps(intention.body)):
+            yield f"item {intention.item_id} is not what {told.instance_id} decided"
+    for incident in decision.incidents:
+        if (told.head["instance_key"], f"incident#{incident.incident_id}") not in commits:
+            yield f"{told.instance_id} has lost an incident of {row['row']}"
+
+
+def _key(row: dict) -> tuple[str, str]:
+    return (row.get("instance_key", row.get("definition_key")), row["row"])
+
+
+def check_i6_once_per_wait(story: Story) -> Violations:
+    """A bookmark resumes at most once, and each resume that is done met its bookmark or an ended instance."""
+    for told in story.instances.values():
+        resumed = Counter(command["bookmark_id"] for command in told.commands("resume"))
+        for bookmark_id, times in resumed.items():
+            if times > 1:
+                yield f"bookmark {bookmark_id} of {told.instance_id} resumed {times} times"
+        finished = Counter(command["execution_id"] for command in told.commands("finish"))
+        for execution_id, times in finished.items():
+            if times > 1:
+                yield f"execution {execution_id} of {told.instance_id} finished {times} times"
+    for (owner_id, item_id), item in story.items.items():
+        if item["command"] != "resume" or item["status"] != "done":
+            continue
+        told = story.instances[item["instance_id"]]
+        bookmark_id = json.loads(item["body"])["bookmark_id"]
+        if told.head["status"] == "completed" and not any(
+            command["bookmark_id"] == bookmark_id for command in told.commands("resume")
+        ):
+            yield f"resume {item_id} of {owner_id} is done, and was never applied"
+
+
+def check_i7_endings_are_told(story: Story) -> Violations:
+    """What a parent that waits was told is how its child ended."""
+    for told in story.instances.values():
+        outcomes = {command["bookmark_id"]: command for command in told.commands("resume")}
+        for intention in told.intentions().values():
+            body = intention.body
+            if intention.command != "start" or "bookmark_id" not in body:
+                continue
+            heard = outcomes.get(body["bookmark_id"])
+            child = story.instances.get(body["instance_id"])
+            if heard is None:
+                if told.head["status"] in ("completed", "suspended"):
+                    yield f"{told.instance_id} was never told the ending of {body['instance_id']}"
+            elif child is None:
+                if heard["outcome"] != Outcome.DISPATCH_FAILED:
+                    yield f"{told.instance_id} was told {heard['outcome']} of a child that does not exist"
+            else:
+                yield from _check_telling(told, heard, child)
+
+
+def _check_telling(told: Told, heard: dict, child: Told) -> Violations:
+    if heard["outcome"] != _OUTCOMES.get(child.head["status"]):
+        yield f"{told.instance_id} was told {heard['outcome']} of a child that is {child.head['status']}"
+        return
+    ending = json.loads(child.head["snapshot"])
+    expected = ending.get("output") if heard["outcome"] == Outcome.COMPLETED else ending.get("failure")
+    if heard.get("value") != expected:
+        yield f"{told.instance_id} was told another value than {child.instance_id} ended with"
+
+
+def check_i9_no_starvation(story: Story) -> Violations:
+    """What cannot be delivered holds back nothing: with nothing in its way, a scenario ends in its time."""
+    within = story.scenario.ends_within_seconds
+    if within is None or story.world.planned or story.world.weather.name == "rough":
+        return
+    for instance_id in story.scenario.endings:
+        told = story.instances.get(instance_id)
+        last = max((row["committed_at"] for row in told.rows), default="") if told else ""
+        if last > story.world.moment(within):
+            yield f"{instance_id} ended at {last}, later than {within} seconds after its start"
+
+
+def check_expectations(story: Story) -> Violations:
+    """The scenario ended as it must, unless faults used its attempts up."""
+    kinds = [fault.kind for fault in story.world.planned]
+    used_up = any(kind in REFUSALS for kind in kinds) or (
+        sum(kind in CRASHES or kind == FaultKind.FREEZE for kind in kinds) >= 4
+    )
+    if used_up:
+        return
+    for instance_id, status in story.scenario.endings.items():
+        told = story.instances.get(instance_id)
+        if told and told.head["status"] != status:
+            yield f"{instance_id} is {told.head['status']}, and should be {status}"
+    counted: dict[str, set[str]] = {}
+    for effect in story.world.effects:
+        counted.setdefault(effect.activity, set()).add(effect.idempotency_key)
+    for name, times in story.scenario.effects.items():
+        if len(counted.get(name, ())) != times:
+            yield f"{len(counted.get(name, ()))} executions had the effect {name}, not {times}"
+
+
+def check_no_surprise(story: Story) -> Violations:
+    """No worker ended with an error that is not about the weather."""
+    for worker, error in story.world.errors:
+        if not story.world.is_excused(error):
+            yield f"{worker} ended with {error!r}"
+
+
+CHECKS = (
+    check_i1_no_ghost,
+    check_i2_no_loss,
+    check_i3_no_duplicate,
+    check_i4_fencing,
+    check_i5_one_commit,
+    check_i6_once_per_wait,
+    check_i7_endings_are_told,
+    check_i9_no_starvation,
+    check_expectations,
+    check_no_surprise,
+)
+
+
+def violations_of(story: Story) -> list[str]:
+    """Return all violations, each with the name of its check."""
+    return [f"{check.__name__}: {each}" for check in CHECKS for each in check(story)]

@@ -1,0 +1,76 @@
+"""What may be wrong in a world before a scenario starts."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.simulation.scenario import TENANT
+
+
+def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:
+    """Lay an outbox item into the world that cannot be read, due before all others."""
+
+    def disturb(world: Any) -> None:
+        item = {
+            "owner_key": {"S": f"{TENANT}#poisoned"},
+            "item_id": {"S": "poison"},
+            "tenant": {"S": TENANT},
+            "owner_id": {"S": "poisoned"},
+            "command": {"S": "start"},
+            "status": {"S": "undone"},
+            "instance_id": {"S": "nobody"},
+            "due_shard": {"N": "0"},
+            "due_at": {"S": "2000-01-01T00:00:00.000Z"},
+            "created_at": {"S": "2000-01-01T00:00:00.000Z"},
+            "sends": {"N": "0"},
+            "attempts": {"N": "0"},
+            "generation": {"N": "1"},
+            "body": {"S": "{}"},
+            **row,
+        }
+        world.dynamodb.put_item(TableName="outbox", Item={k: v for k, v in item.items() if v is not None})
+
+    return disturb
+
+
+def poison_head(row: dict[str, Any]) -> Callable[[Any], None]:
+    """Lay a head into the world that cannot be read, due before all others."""
+
+    def disturb(world: Any) -> None:
+        item = {
+            "instance_key": {"S": f"{TENANT}#poisoned"},
+            "row": {"S": "head"},
+            "tenant": {"S": TENANT},
+            "instance_id": {"S": "poisoned"},
+            "definition_id": {"S": "child"},
+            "definition_key": {"S": f"{TENANT}#child"},
+            "definition_owner": {"S": "*"},
+            "version": {"N": "1"},
+            "status": {"S": "running"},
+            "revision": {"N": "0"},
+            "snapshot": {"S": '{"inputs":{"name":"x"}}'},
+            "due_shard": {"N": "0"},
+            "due_at": {"S": "2000-01-01T00:00:00.000Z"},
+            "created_at": {"S": "2000-01-01T00:00:00.000Z"},
+            "updated_at": {"S": "2000-01-01T00:00:00.000Z"},
+            **row,
+        }
+        world.dynamodb.put_item(TableName="instances", Item={k: v for k, v in item.items() if v is not None})
+
+    return disturb
+
+
+def refuse_some(world: Any) -> None:
+    """Let the queue refuse every message about one child of the two, for good."""
+    refused: list[str] = []
+
+    def refuses(message: dict[str, Any]) -> bool:
+        if message.get("owner_id") == "parent" and not refused:
+            refused.append(message["item_id"])
+        return message.get("item_id") in refused
+
+    world.refuses_message = refuses
+
+
+def delay_stream(world: Any) -> None:
+    """Let the stream come as late as the sweep, so that both deliver the same items."""
+    world.stream_delay = 0.99

@@ -1,0 +1,141 @@
+"""The scenarios. Add one to SCENARIOS, and every write of it is crashed.
+
+A scenario names the workflows that it starts (from workflows.py; those that they dispatch come along), the
+endings and the effects that must come of it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.simulation.disturbances import delay_stream, poison_head, poison_item, refuse_some
+from tests.simulation.scenario import Scenario, Start
+
+_COMPLETED = {"parent": "completed"}
+_FAULTED = {"parent": "faulted"}
+_BOTH = {"parent": "completed", "other": "completed"}
+_CHILD = {"child-first": 1, "child-second": 1}
+_WAITING = {"before": 1, "after": 1, **_CHILD}
+_OFF = {"EAGER_DELIVERY": "false"}
+
+
+def _times(effects: dict[str, int], times: int) -> dict[str, int]:
+    return {name: each * times for name, each in effects.items()}
+
+
+def _poisoned(name: str, disturb: Callable[[Any], None]) -> Scenario:
+    return Scenario(
+        name,
+        (Start("waiting"),),
+        _COMPLETED,
+        _WAITING,
+        _OFF,
+        disturb,
+        stuck=frozenset({"poisoned"}),
+        ends_within_seconds=120,
+        thorough=False,
+    )
+
+
+SCENARIOS = (
+    Scenario("wait", (Start("waiting"),), _COMPLETED, _WAITING, ends_within_seconds=2),
+    Scenario("no-wait", (Start("not-waiting"),), _COMPLETED, _WAITING, ends_within_seconds=2),
+    Scenario("several", (Start("several"),), _COMPLETED, _times(_CHILD, 4)),
+    Scenario("nested", (Start("top"),), _COMPLETED, {"deepest": 1, "middle": 1, "top": 1, **_CHILD}),
+    Scenario(
+        "child-faults",
+        (Start("child-faults"), Start("child-raises", "other")),
+        {"parent": "faulted", "other": "faulted"},
+        {"before-fault": 1},
+    ),
+    Scenario("fault-handled", (Start("fault-handled"),), _COMPLETED, {"before-fault": 1, "handled": 1}),
+    Scenario(
+        "retries",
+        (Start("retrying"), Start("never-works", "other")),
+        {"parent": "completed", "other": "faulted"},
+        {"third-time": 1, "second-time": 1, "never": 1, **_CHILD},
+    ),
+    Scenario(
+        "two-starts",
+        (Start("waiting"), Start("waiting", after=0.01), Start("waiting", after=60)),
+        _COMPLETED,
+        _WAITING,
+    ),
+    Scenario(
+        "synchronous",
+        (Start("waiting", synchronous=True), Start("slow", "other", synchronous=True)),
+        _BOTH,
+        {"slow": 1, "end": 1, "before": 1, "after": 1, **_times(_CHILD, 2)},
+    ),
+    Scenario(
+        "eager-off", (Start("waiting"), Start("not-waiting", "other")), _BOTH, _times(_WAITING, 2), _OFF
+    ),
+    Scenario(
+        "sweep-races-stream",
+        (Start("waiting", after=8.95),),
+        _COMPLETED,
+        _WAITING,
+        {"EAGER_HEAD_START_SECONDS": "1", "ACK_TIMEOUT_SECONDS": "1"},
+        delay_stream,
+    ),
+    Scenario(
+        "unknown-workflow",
+        (Start("unknown-child"), Start("unknown-unhandled", "other")),
+        {"parent": "completed", "other": "faulted"},
+        {"told": 1, "after": 1},
+    ),
+    Scenario("too-deep", (Start("top"),), _FAULTED, settings={"DISPATCH_DEPTH_MAX": "1"}),
+    Scenario(
+        "dispatch-in-activity",
+        (Start("queueing"),),
+        _COMPLETED,
+        {"queue": 1, "after": 1, "queued-0": 1, "queued-1": 1, "child-second": 2},
+    ),
+    Scenario(
+        "burst", (Start("bursting"),), _COMPLETED, {"one": 1, "two": 1, "three": 1, "four": 1, **_CHILD}
+    ),
+    Scenario(
+        "out-of-time",
+        (Start("long-running"),),
+        _COMPLETED,
+        {"long-0": 1, "long-1": 1, "long-2": 1, "long-3": 1, **_CHILD},
+    ),
+    Scenario(
+        "killing",
+        (Start("killing"), Start("killing-first", "other")),
+        {"parent": "faulted", "other": "faulted"},
+        {"before": 1, "x": 1},
+        thorough=False,
+    ),
+    Scenario(
+        "killing-after-wait",
+        (Start("killing-after-wait"),),
+        _FAULTED,
+        _CHILD,
+        {"ACK_TIMEOUT_SECONDS": "900"},
+        thorough=False,
+    ),
+    Scenario(
+        "large",
+        (Start("large"),),
+        _COMPLETED,
+        {"large-1": 1, "large-2": 1, "large-3": 1, "large-4": 1, "large-5": 1, **_CHILD},
+    ),
+    Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
+    Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
+    Scenario(
+        "refused-send",
+        (Start("several"), Start("several", "other")),
+        _BOTH,
+        _times(_CHILD, 7),
+        disturb=refuse_some,
+        thorough=False,
+    ),
+    _poisoned("poisoned-body", poison_item({})),
+    _poisoned("poisoned-body-parts", poison_item({"body": {"S": '{"instance_id":"nobody"}'}})),
+    _poisoned("poisoned-item", poison_item({"sends": {"S": "many"}, "body": {"N": "1"}})),
+    _poisoned("poisoned-time", poison_item({"deliver_at": {"S": "soon"}})),
+    _poisoned("poisoned-command", poison_item({"command": {"S": "explode"}})),
+    _poisoned("poisoned-head", poison_head({"revision": {"S": "many"}})),
+    _poisoned("poisoned-snapshot", poison_head({"snapshot": {"S": "{"}})),
+)
+BY_NAME = {each.name: each for each in SCENARIOS}

@@ -1,0 +1,139 @@
+"""What a world's tables tell once it is quiet: every instance folded from its first revision, every item.
+
+Read from the rows themselves rather than through the runtime's own reading, so that what the runtime
+misreads is seen. Only the engine is the runtime's: folding is its job.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from aftercommit import clock, engine
+from aftercommit.definition import Definition, read_definition
+from aftercommit.model import Decision, InstanceStatus, Intention, Parent, State, command_from_json
+from tests.simulation.dynamodb import Item
+from tests.simulation.scenario import Scenario
+from tests.simulation.world import World
+
+Plain = dict[str, Any]
+
+
+def plain(item: Item) -> Plain:
+    """Return an item without DynamoDB's types."""
+    return {name: _value(typed) for name, typed in item.items()}
+
+
+def _value(typed: dict[str, Any]) -> Any:
+    [(kind, content)] = typed.items()
+    if kind == "N":
+        return float(content) if "." in content else int(content)
+    return content
+
+
+@dataclass
+class Told:
+    """One instance: its rows, and the states that folding them gives, by revision."""
+
+    head: Plain
+    rows: list[Plain] = field(default_factory=list)
+    incidents: list[Plain] = field(default_factory=list)
+    states: dict[int, Plain] = field(default_factory=dict)  # snapshot by revision
+    statuses: dict[int, str] = field(default_factory=dict)
+    decisions: list[tuple[Plain, Plain, Decision]] = field(default_factory=list)  # (row, command, decision)
+    unreadable: str | None = None
+
+    @property
+    def instance_id(self) -> str:
+        """The instance's id."""
+        return str(self.head["instance_id"])
+
+    def commands(self, kind: str) -> list[Plain]:
+        """Return the committed commands of a kind."""
+        return [command for _, command, _ in self.decisions if command["kind"] == kind]
+
+    def intentions(self) -> dict[str, Intention]:
+        """Return what its committed revisions intend, by item id."""
+        return {each.item_id: each for _, _, decision in self.decisions for each in decision.intentions}
+
+
+@dataclass
+class Story:
+    """All of it."""
+
+    scenario: Scenario
+    world: World
+    instances: dict[str, Told]
+    items: dict[tuple[str, str], Plain]  # by (owner_id, item_id)
+    definitions: dict[tuple[str, int], Definition]
+
+    def children_of(self, item: Plain) -> list[Told]:
+        """Return the instances that say they were started by a dispatch."""
+        return [
+            each
+            for each in self.instances.values()
+            if each.head.get("parent_item_id") == item["item_id"]
+            and each.head.get("parent_instance_id") == item["owner_id"]
+        ]
+
+
+def read_story(scenario: Scenario, world: World) -> Story:
+    """Read a quiet world."""
+    definitions = {}
+    for row in map(plain, world.dynamodb.tables["definitions"].rows.values()):
+        if "data" in row:
+            read = read_definition(json.loads(row["data"]), version=row["version"])
+            definitions[row["definition_id"], row["version"]] = read
+    instances: dict[str, Told] = {}
+    rows = sorted(world.dynamodb.tables["instances"].rows.items())
+    for (_, name), item in rows:
+        if name == "head":
+            told = Told(plain(item))
+            instances[told.head["instance_key"]] = told
+    for (key, name), item in rows:
+        if key in instances and name == f"snapshot#{instances[key].head['revision']:010}":
+            # Large snapshots have a row of their own, which the head names by its revision.
+            instances[key].head.setdefault("snapshot", item["snapshot"]["S"])
+        elif key in instances and name.startswith("revision#"):
+            instances[key].rows.append(plain(item))
+        elif key in instances and name.startswith("incident#"):
+            instances[key].incidents.append(plain(item))
+    for told in instances.values():
+        try:
+            _fold(told, definitions)
+        except Exception as error:  # noqa: BLE001 - a row that cannot be folded is a finding of its own
+            told.unreadable = repr(error)
+    items = {}
+    for item in map(plain, world.dynamodb.tables["outbox"].rows.values()):
+        items[str(item["owner_id"]), str(item["item_id"])] = item
+    return Story(scenario, world, {each.instance_id: each for each in instances.values()}, items, definitions)
+
+
+def _fold(told: Told, definitions: dict[tuple[str, int], Definition]) -> None:
+    head = told.head
+    definition = definitions[head["definition_id"], head["version"]]
+    written = _first_snapshot(told)
+    state = State(
+        head["instance_id"],
+        written["inputs"],
+        correlation_id=head.get("correlation_id"),
+        parent=Parent(**written["parent"]) if "parent" in written else None,
+        depth=written.get("depth", 0),
+    )
+    _remember(told, 0, state)
+    for row in told.rows:
+        for each in json.loads(row["commands"]):
+            command = command_from_json(each["command"])
+            decision = engine.advance(definition, state, command, clock.from_text(each["at"]))
+            told.decisions.append((row, each["command"], decision))
+        _remember(told, row["revision"], state)
+
+
+def _first_snapshot(told: Told) -> Plain:
+    # Inputs, parent and depth never change, so any snapshot tells them.
+    snapshot: Plain = json.loads(told.head["snapshot"])
+    return snapshot
+
+
+def _remember(told: Told, revision: int, state: State) -> None:
+    told.states[revision] = json.loads(json.dumps(state.to_json()))
+    told.statuses[revision] = InstanceStatus(state.status).value

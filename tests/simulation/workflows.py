@@ -1,0 +1,181 @@
+"""The workflows that the scenarios run; their effects are named after the place in which they happen."""
+
+from typing import Any
+
+from aftercommit import (
+    DispatchWorkflow,
+    Fault,
+    Finish,
+    If,
+    Sequence,
+    SetVariable,
+    Step,
+    Workflow,
+    inputs,
+    var,
+)
+from tests.simulation.activities import act, flaky, kill, long, queue, refuse
+
+child = Workflow(
+    "child",
+    inputs={"name": str},
+    root=Sequence(Step(act, name=inputs.name, result="first"), Step(act, name="child-second")),
+    output={"told": var.first.done},
+)
+failing_child = Workflow(
+    "failing-child", root=Sequence(Step(act, name="before-fault"), Fault("went wrong", code="Wrong"))
+)
+raising_child = Workflow("raising-child", root=Step(refuse))
+
+
+def _dispatch(workflow: str, **more: Any) -> DispatchWorkflow:
+    return DispatchWorkflow(workflow, input={"name": "child-first"} if workflow == "child" else None, **more)
+
+
+waiting = Workflow(
+    "waiting",
+    root=Sequence(
+        Step(act, name="before", result="before"),
+        _dispatch("child", wait=True, result="child"),
+        Step(act, name="after"),
+    ),
+    output={"child": var.child.told},
+)
+not_waiting = Workflow(
+    "not-waiting",
+    root=Sequence(Step(act, name="before"), _dispatch("child", result="child"), Step(act, name="after")),
+    output={"child": var.child.instance_id},
+)
+several = Workflow(
+    "several",
+    root=Sequence(
+        _dispatch("child"),
+        _dispatch("child", wait=True),
+        _dispatch("child"),
+        _dispatch("child", wait=True),
+    ),
+)
+grandchild = Workflow("grandchild", root=Step(act, name="deepest", result="found"), output=var.found.done)
+middle = Workflow(
+    "middle",
+    root=Sequence(
+        DispatchWorkflow("grandchild", wait=True, result="found"),
+        Step(act, name="middle"),
+        _dispatch("child"),
+    ),
+    output=var.found,
+)
+top = Workflow(
+    "top",
+    root=Sequence(DispatchWorkflow("middle", wait=True, result="found"), Step(act, name="top")),
+    output=var.found,
+)
+child_faults = Workflow("child-faults", root=_dispatch("failing-child", wait=True))
+child_raises = Workflow("child-raises", root=_dispatch("raising-child", wait=True))
+fault_handled = Workflow(
+    "fault-handled",
+    root=Sequence(
+        _dispatch("failing-child", wait=True, result="child", on={"Faulted": Step(act, name="handled")}),
+        If(
+            var.child.error.type == "Wrong",
+            then=Finish(output="handled"),
+            otherwise=Fault("the fault was not told"),
+        ),
+    ),
+)
+retrying = Workflow(
+    "retrying",
+    root=Sequence(
+        Step(flaky, name="third-time"),
+        _dispatch("child", wait=True),
+        Step(flaky, name="second-time", succeeds_at=2),
+    ),
+)
+never_works = Workflow("never-works", root=Step(flaky, name="never", succeeds_at=99))
+unknown_child = Workflow(
+    "unknown-child",
+    root=Sequence(
+        DispatchWorkflow("no-such-workflow", wait=True, on={"DispatchFailed": Step(act, name="told")}),
+        DispatchWorkflow("no-such-workflow"),
+        Step(act, name="after"),
+    ),
+)
+unknown_unhandled = Workflow("unknown-unhandled", root=DispatchWorkflow("no-such-workflow", wait=True))
+queueing = Workflow(
+    "queueing", root=Sequence(Step(queue, workflow="child", result="ids"), Step(act, name="after"))
+)
+bursting = Workflow(
+    "bursting",
+    commit="burst",
+    root=Sequence(
+        Step(act, name="one"),
+        Step(act, name="two"),
+        SetVariable("x", 1),
+        _dispatch("child", wait=True, result="child"),
+        Step(act, name="three"),
+        Step(act, name="four"),
+    ),
+    output=var.child.told,
+)
+long_running = Workflow(
+    "long-running",
+    root=Sequence(*(Step(long, name=f"long-{number}") for number in range(4)), _dispatch("child", wait=True)),
+)
+slow = Workflow(
+    "slow", root=Sequence(Step(act, name="slow", seconds=30), _dispatch("child"), Step(act, name="end"))
+)
+killing = Workflow("killing", root=Sequence(Step(act, name="before"), Step(kill)))
+killing_after_wait = Workflow(
+    "killing-after-wait", root=Sequence(_dispatch("child", wait=True), Step(kill), Step(act, name="not"))
+)
+killing_first = Workflow("killing-first", commit="burst", root=Sequence(Step(act, name="x"), Step(kill)))
+large = Workflow(
+    "large",
+    root=Sequence(
+        Step(act, name="large-1", size=3_900, result="a"),
+        Step(act, name="large-2", size=6_000, result="b"),
+        DispatchWorkflow("large-child", input={"given": var.b}, wait=True, result="c"),
+        Step(act, name="large-3", size=250_000),
+        _dispatch("child", wait=True),
+    ),
+    output=var.c,
+)
+large_child = Workflow(
+    "large-child",
+    inputs={"given": dict},
+    root=Sequence(
+        Step(act, name="large-4", size=100_000, result="more"),
+        Step(act, name="large-5", size=40_000, result="d"),
+    ),
+    output={"given": inputs.given, "more": var.more, "d": var.d},
+)
+outgrowing = Workflow(
+    "outgrowing",
+    root=Sequence(
+        Step(act, name="a", size=200_000, result="a"), Step(act, name="b", size=200_000, result="b")
+    ),
+)
+continuing = Workflow(
+    "continuing", incidents="continue", root=Sequence(_dispatch("child"), Step(refuse), Step(act, name="not"))
+)
+
+_BY_ID = {each.id: each for each in list(globals().values()) if isinstance(each, Workflow)}
+
+
+def collect(definition_ids: set[str]) -> list[Workflow]:
+    """Return the workflows of these ids and all that they dispatch, in the order of their ids."""
+    found: dict[str, Workflow] = {}
+    missing = sorted(definition_ids)
+    while missing:
+        workflow = _BY_ID.get(missing.pop())
+        if workflow is not None and workflow.id not in found:
+            found[workflow.id] = workflow
+            missing += _named_in(workflow.data)
+    return [found[definition_id] for definition_id in sorted(found)]
+
+
+def _named_in(data: Any) -> list[str]:
+    if isinstance(data, dict):
+        named = [data["workflow"]] if isinstance(data.get("workflow"), str) else []
+        return named + [name for each in data.values() for name in _named_in(each)]
+    return [name for each in data for name in _named_in(each)] if isinstance(data, list) else []

@@ -1,0 +1,376 @@
+"""The world around the runtime: tables, queue, stream, clock and the services that start its functions.
+
+Everything that happens is decided by the seed and the faults. Nothing here knows workflows; what must be
+true afterwards is said in checks.py.
+"""
+
+import heapq
+import json
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from random import Random
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
+from pynamodb.exceptions import PynamoDBException
+
+from aftercommit import clock, commands, sweep
+from aftercommit.burst import Worker
+from aftercommit.client import StartRequest, dispatch, execute
+from aftercommit.deliver import deliver
+from aftercommit.errors import TryLaterError
+from tests.simulation.accounts import Call, Change, Effect
+from tests.simulation.boundary import SERVICES, Boundary, refuse
+from tests.simulation.dynamodb import DynamoDB, Item
+from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
+from tests.simulation.layout import QUEUES, make_tables
+from tests.simulation.weather import CALM, Weather
+from tests.simulation.workers import Task, Workers
+
+STARTED_AT = 1_900_000_000.0
+SECONDS_MAX = 24 * 3600.0  # an instance that has not ended after a day never ends
+STUCK_SECONDS = 300.0  # how long a world is watched in which something can never end
+CALL_SECONDS = 0.004
+SWEEP_SECONDS = 10
+RUN_SECONDS, API_SECONDS, DELIVER_SECONDS = 120, 29, 60
+FREEZE_SECONDS = 140  # longer than a lease
+VISIBILITY_SECONDS, RECEIVES_MAX = 130, 10
+STREAM_TRIES_MAX = 4
+WORKERS_MAX = 6
+
+_TABLE_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"})
+_WRITES = _TABLE_WRITES | {"SendMessage", "SendMessageBatch", "Effect", "Acknowledge"}
+
+
+class World:
+    """One run. `events` are what is to happen at a time; workers run whenever they can."""
+
+    def __init__(self, seed: int, faults: tuple[Fault, ...] = (), weather: Weather = CALM) -> None:
+        self.at = STARTED_AT
+        self.random = Random(seed)
+        self.random_ids = Random(seed + 2)
+        self.client = cache(lambda service: Boundary(self, service))
+        self.weather = weather
+        self.planned = faults
+        self.faults = {fault.write: fault.kind for fault in faults}
+        self.workers = Workers(Random(seed + 1), self.now)
+        self.dynamodb = DynamoDB(make_tables(), now=self.now, on_change=self._changed)
+        self.dynamodb.index_lag_seconds = lambda: self.random.random() * weather.index_lag
+        self.eager = True
+        self.stream_delay = 0.0  # seconds that the stream takes, beyond the weather's
+        self.stuck: frozenset[str] = frozenset()  # instances that nothing waits for
+        self.writes = 0
+        self.calls = 0
+        self.effects: list[Effect] = []
+        self.changes: list[Change] = []
+        self.dead_letters: list[str] = []
+        self.trace: list[Call] = []
+        self.errors: list[tuple[str, Exception]] = []
+        self.sweeps = 0
+        self.refuses_message: Callable[[dict[str, Any]], bool] = lambda message: False
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count(1)
+        self._pending = 0  # messages and stream batches on their way, and callers that will call again
+        self._new_items: list[tuple[str, str]] = []
+        self._running = 0
+
+    def now(self) -> float:
+        """Return the world's time."""
+        return self.at
+
+    def moment(self, seconds: float) -> str:
+        """Return the text of an instant, counted from the start of the world."""
+        return clock.to_text(STARTED_AT + seconds)
+
+    def is_excused(self, error: Exception) -> bool:
+        """Whether an error tells of nothing but a fault that was planned."""
+        excusing = any(fault.kind not in CRASHES for fault in self.planned)
+        return excusing and isinstance(error, TryLaterError | PynamoDBException | BotoCoreError | ClientError)
+
+    # --- the calls of workers ---
+
+    def call(self, service: str, operation: str, arguments: dict[str, Any]) -> Any:
+        """Serve one call to AWS: others may go first, then a fault may strike."""
+        if self.workers.current is None:
+            return self._perform(service, operation, arguments)  # the tests look at the outcome
+        return self._strike(
+            service, operation, lambda: self._perform(service, operation, arguments), arguments
+        )
+
+    def effect(self, activity: str, instance_id: str, idempotency_key: str) -> None:
+        """Do something outside, from within an activity; its worker may die around it like around a write."""
+
+        def happen() -> None:
+            self.effects.append(Effect(activity, instance_id, idempotency_key, self.at))
+
+        self._strike("outside", "Effect", happen, {"activity": activity, "instance_id": instance_id})
+
+    def work(self, seconds: float) -> None:
+        """Spend time inside an activity; whoever passes its deadline is ended there."""
+        task = self.workers.current
+        if task is None:
+            raise RuntimeError("only an activity works")
+        until = self.at + seconds
+        self.workers.sleep_until(until if task.frozen else min(until, task.deadline))
+        self._end_if_overdue(task)
+
+    def sleep(self, seconds: float) -> None:
+        """Stand in for time.sleep: time is skipped."""
+        self.workers.sleep_until(self.at + seconds)
+
+    def _strike(
+        self, service: str, operation: str, perform: Callable[[], Any], arguments: dict[str, Any]
+    ) -> Any:
+        task = self.workers.current
+        assert task is not None
+        self.workers.pause()
+        self.at += CALL_SECONDS
+        self._end_if_overdue(task)
+        kind = None
+        if operation in _WRITES:
+            self.writes += 1
+            kind = self.faults.pop(self.writes, None)
+        self._note(task.name, operation, arguments, kind)
+        if kind == FaultKind.CRASH_BEFORE:
+            raise Crash
+        if kind == FaultKind.FREEZE:
+            task.frozen = True
+            self.workers.sleep_until(self.at + FREEZE_SECONDS)
+        if kind == FaultKind.REFUSE and operation == "SendMessageBatch":
+            return {"Failed": [{"Id": each["Id"], "Code": "InternalError"} for each in arguments["Entries"]]}
+        if service in SERVICES and kind is not None:
+            if kind == FaultKind.LATE:
+                self._later(self.random.uniform(0.1, 30), lambda: self._perform_late(perform))
+            refuse(kind, service, operation, arguments)
+        self.calls += 1
+        answer = perform()
+        if kind == FaultKind.CRASH_AFTER:
+            raise Crash
+        if service in SERVICES and kind == FaultKind.UNKNOWN:
+            raise ReadTimeoutError(endpoint_url=service)
+        if kind == FaultKind.TWICE:
+            answer = perform()
+        return answer
+
+    def _perform_late(self, perform: Callable[[], Any]) -> None:
+        try:
+            perform()
+        except Exception:  # noqa: BLE001 - nobody waits for the answer any more
+            self._note("late", "void", {}, None)
+
+    def _end_if_overdue(self, task: Task) -> None:
+        if self.at >= task.deadline and not task.frozen:
+            raise Crash  # Lambda ends an invocation at its time-out
+
+    def _perform(self, service: str, operation: str, arguments: dict[str, Any]) -> Any:
+        if service == "dynamodb":
+            return self.dynamodb._make_api_call(operation, arguments)
+        if operation == "SendMessageBatch":
+            return self._send_batch(arguments)
+        if operation == "SendMessage":
+            self._send(arguments["QueueUrl"], arguments["MessageBody"], arguments.get("DelaySeconds", 0))
+            return {"MessageId": "1"}
+        raise NotImplementedError(f"{service}.{operation}")
+
+    def _changed(self, table: str, before: Item | None, after: Item | None) -> None:
+        worker = self.workers.current.name if self.workers.current else ""
+        self.changes.append(Change(self.at, worker, self.calls, table, before, after))
+        if (
+            self.eager
+            and table == "outbox"
+            and before is None
+            and after
+            and after["status"] == {"S": "undone"}
+        ):
+            self._new_items.append((after["owner_key"]["S"], after["item_id"]["S"]))
+            if len(self._new_items) == 1:
+                self._pending += 1
+                self._later(self.stream_delay + self._delay(), self._flush_stream)
+
+    # --- the queue ---
+
+    def _send_batch(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        refused = []
+        for entry in arguments["Entries"]:
+            if self.refuses_message(json.loads(entry["MessageBody"])):
+                refused.append({"Id": entry["Id"], "Code": "InternalError", "SenderFault": False})
+            else:
+                self._send(arguments["QueueUrl"], entry["MessageBody"], entry["DelaySeconds"])
+        return {"Failed": refused, "Successful": []}
+
+    def _send(self, url: str, body: str, delay: float) -> None:
+        if url == QUEUES["dead_letters"]:
+            self.dead_letters.append(body)
+            return
+        if self.random.random() < self.weather.lost:
+            return
+        # A postponed message is sent again and again: were each doubled again, they would grow without bound.
+        doubled = self.random.random() < self.weather.duplicates and "postponed" not in body
+        copies = 2 if doubled else 1
+        for _ in range(copies):
+            self._pending += 1
+            message = _Received(body)
+            self._later(delay + self._delay(), lambda message=message: self._receive(message))
+
+    def _delay(self) -> float:
+        if self.random.random() < self.weather.long_delay:
+            return self.random.uniform(1, 120)
+        return self.weather.delay * (0.5 + self.random.random())
+
+    def _receive(self, message: "_Received") -> None:
+        """Hand a message to a worker; it comes back unless it is acknowledged in time."""
+        if message.acknowledged:
+            return
+        if self._running >= WORKERS_MAX:
+            self._later(0.2, lambda: self._receive(message))
+            return
+        message.receives += 1
+        if message.receives > RECEIVES_MAX:
+            self.dead_letters.append(message.body)
+            self._settle_message(message)
+            return
+        self._later(VISIBILITY_SECONDS, lambda: self._receive(message))
+        self._running += 1
+        deadline = self.at + RUN_SECONDS
+
+        def serve() -> None:
+            commands.handle(message.body, Worker(deadline))
+            self._strike("queue", "Acknowledge", lambda: self._settle_message(message), {})
+
+        self._spawn("run", serve, deadline)
+
+    def _settle_message(self, message: "_Received") -> None:
+        if not message.acknowledged:
+            message.acknowledged = True
+            self._pending -= 1
+
+    # --- the stream ---
+
+    def _flush_stream(self) -> None:
+        keys, self._new_items = self._new_items, []
+        self._pending -= 1
+        if self.random.random() < self.weather.duplicates:
+            self._later(self._delay(), lambda: self._deliver(keys, STREAM_TRIES_MAX))
+            self._pending += 1
+        self.random.shuffle(keys)
+        self._pending += 1
+        self._deliver(keys, 1)
+
+    def _deliver(self, keys: list[tuple[str, str]], number: int) -> None:
+        def serve() -> None:
+            deliver(keys)
+            self._strike("stream", "Acknowledge", lambda: None, {})
+
+        def ended(task: Task) -> None:
+            if task.failed and number < STREAM_TRIES_MAX:
+                self._later(1, lambda: self._deliver(keys, number + 1))
+            else:
+                self._pending -= 1
+
+        self._spawn("deliver", serve, self.at + DELIVER_SECONDS, ended)
+
+    # --- callers and the schedule ---
+
+    def start(self, request: StartRequest, *, after: float = 0, synchronous: bool = False) -> None:
+        """Call the API, and call again until it answers, as a client with an idempotency key does."""
+        self._pending += 1
+
+        def serve() -> None:
+            if synchronous:
+                execute(request, deadline=self.at + API_SECONDS - 4)
+            else:
+                dispatch(request)
+
+        def ended(task: Task) -> None:
+            if task.failed:
+                self._later(5, call)
+            else:
+                self._pending -= 1
+
+        def call() -> None:
+            self._spawn("api", serve, self.at + API_SECONDS, ended)
+
+        self._later(after, call)
+
+    def _tick(self) -> None:
+        """Start a sweep, unless it would find nothing and hence change nothing."""
+        self._later(SWEEP_SECONDS, self._tick)
+        moment = clock.to_text(self.at)
+        if any(row["due_at"]["S"] <= moment for row in self._due_rows()):
+            self.sweeps += 1
+            self._spawn("sweep", self._sweep, self.at + 60)
+
+    def _sweep(self) -> None:
+        sweep.sweep(seconds_left=50)
+
+    def _due_rows(self) -> list[Item]:
+        indexes = [table.indexes["due"] for table in self.dynamodb.tables.values() if "due" in table.indexes]
+        return [row for index in indexes for row in index.current.values()]
+
+    # --- the course of things ---
+
+    def _spawn(
+        self,
+        kind: str,
+        body: Callable[[], None],
+        deadline: float,
+        ended: Callable[[Task], None] | None = None,
+    ) -> None:
+        self.workers.add(Task(f"{kind}-{next(self._numbers)}", body, deadline, ended))
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.at + seconds, next(self._numbers), act))
+
+    def run(self) -> None:
+        """Let everything happen until nothing can happen any more, or a day has passed."""
+        self._later(SWEEP_SECONDS, self._tick)
+        until = STARTED_AT + SECONDS_MAX
+        try:
+            while self.at < until and not self._quiet():
+                while self._events and self._events[0][0] <= self.at:
+                    heapq.heappop(self._events)[2]()
+                if ready := self.workers.ready():
+                    for task in self.workers.go_on(ready):
+                        self._task_ended(task)
+                else:
+                    self._skip()
+        finally:
+            self.workers.stop()
+
+    def _skip(self) -> None:
+        times = [self._events[0][0]] if self._events else []
+        wakes_at = self.workers.wakes_at()
+        self.at = max(self.at, min(times if wakes_at is None else [*times, wakes_at]))
+
+    def _task_ended(self, task: Task) -> None:
+        if task.name.startswith("run"):
+            self._running -= 1
+        if task.error is not None:
+            self.errors.append((task.name, task.error))
+            self._note(task.name, f"raised {task.error!r}", {}, None)
+        if task.died:
+            self._note(task.name, "died", {}, None)
+        if task.after:
+            task.after(task)
+
+    def _quiet(self) -> bool:
+        """Whether nothing can happen any more: no worker, nothing on its way, nothing due ever."""
+        if self.workers.tasks or self._pending:
+            return False
+        due = self._due_rows()
+        if due and self.at < STARTED_AT + STUCK_SECONDS:
+            return False
+        return all(row.get("instance_key", {}).get("S", "").partition("#")[2] in self.stuck for row in due)
+
+    def _note(self, worker: str, what: str, arguments: dict[str, Any], kind: FaultKind | None) -> None:
+        self.trace.append(Call(self.at, self.writes, worker, what, arguments, kind))
+
+
+class _Received:
+    """A message in the queue, with how often it was received."""
+
+    def __init__(self, body: str) -> None:
+        self.body = body
+        self.receives = 0
+        self.acknowledged = False
