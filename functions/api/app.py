@@ -8,20 +8,36 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError as Rout
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit import clock
+from aftercommit.cancel import cancel
 from aftercommit.client import StartRequest, dispatch, dispatch_existing, execute
+from aftercommit.delete import delete
 from aftercommit.errors import DefinitionRefusedError, MalformedRequestError, RefusedError, TryLaterError
+from aftercommit.functions import descriptors
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
-from aftercommit.publish import load_workflows
+from aftercommit.operations import (
+    delete_dead_letter,
+    find_dead_letter,
+    read_stimulus_id,
+    replay,
+    resume_by_token,
+    send_event,
+    send_stimulus,
+)
+from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
 from aftercommit.requests import read_body, read_tenant
 from aftercommit.settings import settings
 from aftercommit.views import (
+    list_dead_letters,
     list_dispatches,
+    list_incidents,
     list_instances,
+    list_open_stimuli,
     read_page,
     show_dispatch,
     show_instance,
     show_journal,
+    show_stimulus,
     show_workflow,
     show_workflows,
 )
@@ -83,13 +99,14 @@ def _query(name: str) -> str | None:
     return app.current_event.query_string_parameters.get(name)
 
 
+def _body(**known: str) -> dict[str, Any]:
+    event = app.current_event
+    return read_body(event.body, base64_encoded=bool(event.is_base64_encoded), known=known)
+
+
 def _start_request(definition_id: str) -> StartRequest:
     event = app.current_event
-    body = read_body(
-        event.body,
-        base64_encoded=bool(event.is_base64_encoded),
-        known={"input", "correlation_id", "instance_id", "channel"},
-    )
+    body = _body(input="object", correlation_id="text", instance_id="text", channel="text")
     return StartRequest(
         tenant=_tenant(),
         definition_id=definition_id,
@@ -107,6 +124,12 @@ def health() -> Response[str]:
     return _json(200, {"status": "ok"})
 
 
+@app.get("/activities")
+def get_activities() -> Response[str]:
+    """List the activity functions of the deployed code, with their JSON Schemas."""
+    return _json(200, {"activities": descriptors()})
+
+
 @app.get("/workflows")
 def get_workflows() -> Response[str]:
     """List what can be started."""
@@ -120,6 +143,26 @@ def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
     if version is not None and (not version.isdecimal() or int(version) < 1):
         raise MalformedRequestError("must be a whole number from 1", field="version")
     return _json(200, show_workflow(_tenant(), id, int(version) if version else None))
+
+
+@app.put("/workflows/<id>")
+def put_workflow(id: str) -> Response[str]:  # noqa: A002
+    """Store a draft; a faulty one is refused with all its faults."""
+    body = _body(**dict.fromkeys(("id", "version", "inputs", "root", "output", "options"), "any"))
+    return _json(200, put_draft(_tenant(), id, body))
+
+
+@app.post("/workflows/<id>/publish")
+def post_publish(id: str) -> Response[str]:  # noqa: A002
+    """Publish the draft."""
+    return _json(200, {"id": id, "version": publish_draft(_tenant(), id)})
+
+
+@app.post("/workflows/<id>/retract")
+def post_retract(id: str) -> Response[str]:  # noqa: A002
+    """Take the published version back."""
+    retract(_tenant(), id)
+    return _json(200, {"id": id})
 
 
 @app.post("/workflows/<id>/dispatch")
@@ -183,3 +226,94 @@ def get_dispatches() -> Response[str]:
 def get_dispatch(owner_id: str, id: str) -> Response[str]:  # noqa: A002
     """Show a dispatch."""
     return _json(200, show_dispatch(_tenant(), owner_id, id))
+
+
+@app.post("/instances/<id>/cancel")
+def post_cancel(id: str) -> Response[str]:  # noqa: A002
+    """Cancel an instance; one that has ended stays as it is."""
+    cancelled = cancel(_tenant(), id, "cancelled over the API")
+    return _json(200, {"instance_id": id, "cancelled": cancelled})
+
+
+@app.delete("/instances/<id>")
+def delete_instance(id: str) -> Response[str]:  # noqa: A002
+    """Delete an ended instance; its rows go a day later."""
+    delete(_tenant(), id)
+    return _json(202, {"instance_id": id})
+
+
+_STIMULUS = {"payload": "object", "input": "any", "correlation_id": "text", "instance_id": "text"}
+
+
+@app.post("/stimuli")
+def post_stimulus() -> Response[str]:
+    """Store a stimulus."""
+    body = _body(name="text", **_STIMULUS)
+    if "name" not in body:
+        raise MalformedRequestError("is missing", field="name")
+    return _json(202, {"stimulus_id": send_stimulus(_tenant(), body.pop("name"), **_told(body))})
+
+
+@app.post("/events/<name>")
+def post_event(name: str) -> Response[str]:
+    """Store the stimulus of an event."""
+    return _json(202, {"stimulus_id": send_event(_tenant(), name, **_told(_body(**_STIMULUS)))})
+
+
+def _told(body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "payload": body.get("payload", {}),
+        "value": body.get("input"),
+        "correlation_id": body.get("correlation_id"),
+        "instance_id": body.get("instance_id"),
+    }
+
+
+@app.post("/bookmarks/<token>/resume")
+def post_resume(token: str) -> Response[str]:
+    """Resume the bookmark that a token stands for."""
+    resume_by_token(_tenant(), token, _body(input="any").get("input"))
+    return _json(202, {})
+
+
+@app.post("/tasks/<token>/complete")
+def post_complete(token: str) -> Response[str]:
+    """Complete a task; the same as resuming its bookmark."""
+    return post_resume(token)
+
+
+@app.get("/bookmark-queue")
+def get_bookmark_queue() -> Response[str]:
+    """List the open stimuli."""
+    return _json(200, list_open_stimuli(_tenant()))
+
+
+@app.get("/bookmark-queue/dead-letters")
+def get_dead_letters() -> Response[str]:
+    """List the dead letters."""
+    return _json(200, list_dead_letters(_tenant(), read_page(_query("limit"), _query("cursor"))))
+
+
+@app.get("/bookmark-queue/dead-letters/<id>")
+def get_dead_letter(id: str) -> Response[str]:  # noqa: A002
+    """Show a dead letter."""
+    return _json(200, show_stimulus(find_dead_letter(_tenant(), *read_stimulus_id(id))))
+
+
+@app.post("/bookmark-queue/dead-letters/<id>/replay")
+def post_replay(id: str) -> Response[str]:  # noqa: A002
+    """Make a dead letter an open stimulus again, once."""
+    return _json(202, {"stimulus_id": replay(_tenant(), *read_stimulus_id(id))})
+
+
+@app.delete("/bookmark-queue/dead-letters/<id>")
+def remove_dead_letter(id: str) -> Response[str]:  # noqa: A002
+    """Remove a dead letter."""
+    delete_dead_letter(_tenant(), *read_stimulus_id(id))
+    return _json(200, {})
+
+
+@app.get("/incidents")
+def get_incidents() -> Response[str]:
+    """List the recorded faults of a tenant, newest first."""
+    return _json(200, list_incidents(_tenant(), read_page(_query("limit"), _query("cursor"))))

@@ -37,8 +37,9 @@ def send_stimulus(
         correlation_id=correlation_id,
         instance_id=instance_id,
     )
-    commit([item_put(tenant, stimulus_id_of(intention.body["stimulus"]), intention, at)])
-    return intention.item_id
+    owner_id = stimulus_id_of(intention.body["stimulus"])
+    commit([item_put(tenant, owner_id, intention, at)])
+    return name_stimulus(owner_id, intention.item_id)
 
 
 def send_event(tenant: str, name: str, **more: Json) -> str:
@@ -71,7 +72,7 @@ def replay(tenant: str, stimulus_id: str, item_id: str) -> str:
     """
     dead = find_dead_letter(tenant, stimulus_id, item_id)
     if dead.replayed_as:
-        raise ConflictError(f"replayed already, as {dead.replayed_as}", field="id")
+        raise _replayed(dead)
     at = clock.now()
     body = body_of(dead)
     unique = new_instance_id()
@@ -87,9 +88,25 @@ def replay(tenant: str, stimulus_id: str, item_id: str) -> str:
     try:
         commit([mark, item_put(tenant, stimulus_id, intention, at)])
     except ConditionFailedError:
-        again = find_dead_letter(tenant, stimulus_id, item_id)
-        raise ConflictError(f"replayed already, as {again.replayed_as}", field="id") from None
-    return intention.item_id
+        raise _replayed(find_dead_letter(tenant, stimulus_id, item_id)) from None
+    return name_stimulus(stimulus_id, intention.item_id)
+
+
+def _replayed(dead: ItemRow) -> ConflictError:
+    return ConflictError(f"replayed already, as {name_stimulus(dead.owner_id, dead.replayed_as)}", field="id")
+
+
+def name_stimulus(stimulus_key: str, item_id: str) -> str:
+    """Return the id under which callers know a stimulus: its key and its place there."""
+    return f"{stimulus_key}.{item_id}"
+
+
+def read_stimulus_id(stimulus_id: str) -> tuple[str, str]:
+    """Return (key, item id) of a stimulus's id; raises NotFoundError for what is none."""
+    key, separator, item_id = stimulus_id.partition(".")
+    if not separator or not key or not item_id:
+        raise NotFoundError("no such dead letter", field="id")
+    return key, item_id
 
 
 def find_dead_letter(tenant: str, stimulus_id: str, item_id: str) -> ItemRow:

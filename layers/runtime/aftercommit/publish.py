@@ -57,8 +57,8 @@ def publish_workflows(module_name: str) -> list[str]:
 def publish(owner: str, definition: Definition) -> bool:
     """Make a stored version the published one, with its start points; returns False if it was already.
 
-    Its trigger rows come before the pointer and the last version's go after it: matching passes over rows of a
-    version that is not the published one, so the pointer alone decides, and dying in between does no harm.
+    Its trigger rows come before the pointer and the last version's go after it: matching passes over those of
+    a version that is not the published one, so the pointer alone decides, and dying in between does no harm.
     """
     rows = triggers_of(owner, definition)
     before = find_published_version(owner, definition.definition_id)

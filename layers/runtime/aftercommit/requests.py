@@ -21,8 +21,8 @@ def read_tenant(headers: Mapping[str, str]) -> str:
     return tenant
 
 
-def read_body(text: str | None, *, base64_encoded: bool, known: set[str]) -> dict[str, Json]:
-    """Read a request body: a JSON object with `known` members; `input` is an object, all others are texts.
+def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str]) -> dict[str, Json]:
+    """Read a request body: a JSON object; `known` names its members, each `text`, `object` or `any`.
 
     An absent body is an empty object. Raises MalformedRequestError naming the member, or TooLargeError.
     """
@@ -46,12 +46,13 @@ def read_body(text: str | None, *, base64_encoded: bool, known: set[str]) -> dic
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _check_member(name: str, value: Json, known: set[str]) -> None:
+def _check_member(name: str, value: Json, known: Mapping[str, str]) -> None:
     if name not in known:
         raise MalformedRequestError(f"unknown; expected {', '.join(sorted(known))}", field=name)
-    if value is None:
+    kind = known[name]
+    if value is None or kind == "any":
         return
-    if name == "input":
+    if kind == "object":
         if not isinstance(value, dict):
             raise MalformedRequestError("must be an object", field=name)
     elif not isinstance(value, str) or not 1 <= len(value) <= NAME_CHARACTERS_MAX or not _encodes(value):

@@ -65,9 +65,8 @@ def _apply(item: ItemRow, worker: Worker) -> None:
 
 
 def _is_meant(row: BookmarkRow, body: dict[str, Json]) -> bool:
-    return body.get("instance_id", row.instance_id) == row.instance_id and (
-        body.get("correlation_id", row.correlation_id) == row.correlation_id
-    )
+    instance_id, correlation_id = body.get("instance_id"), body.get("correlation_id")
+    return instance_id in (None, row.instance_id) and correlation_id in (None, row.correlation_id)
 
 
 def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRow], worker: Worker) -> None:

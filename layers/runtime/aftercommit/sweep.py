@@ -8,6 +8,7 @@ from itertools import islice
 from pynamodb.exceptions import AttributeDeserializationError
 
 from aftercommit import clock
+from aftercommit.delete import remove_rows
 from aftercommit.deliver import deliver
 from aftercommit.errors import AftercommitError, ConditionFailedError
 from aftercommit.limits import QUEUE_BATCH_MAX
@@ -81,6 +82,9 @@ def _claim_instance(due: HeadRow) -> bool:
     at = clock.now()
     head = HeadRow.get(due.instance_key, due.row, consistent_read=True)
     if not head.due_at or head.due_at > clock.to_text(at):
+        return False
+    if head.deleted_at:
+        remove_rows(head)
         return False
     held = bool(head.lease_until) and head.lease_until > clock.to_text(at)
     sends = int(head.sends or 0)

@@ -157,6 +157,7 @@ class HeadRow(Row):
     created_at = UnicodeAttribute()
     updated_at = UnicodeAttribute()
     ended_at = UnicodeAttribute(null=True)
+    deleted_at = UnicodeAttribute(null=True)  # hidden from then on; all rows go a day later
     due = DueIndex()
     by_definition = DefinitionIndex()
     by_correlation = CorrelationIndex()

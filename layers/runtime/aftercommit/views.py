@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -14,6 +14,8 @@ from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load_snapshot, replay, rows_after
 from aftercommit.limits import PAGE_MAX
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
+from aftercommit.outbox import body_of
+from aftercommit.settings import settings
 from aftercommit.tables import (
     DefinitionRow,
     HeadRow,
@@ -22,6 +24,7 @@ from aftercommit.tables import (
     RevisionRow,
     key_of,
     revision_name,
+    split_key,
 )
 from aftercommit.tokens import make_token
 
@@ -109,14 +112,19 @@ def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json
 
 def _read_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State]:
     for _ in range(_READS_MAX):
-        head = find_head(tenant, instance_id)
-        if head is None:
-            raise NotFoundError(f"no instance {instance_id!r}", field="id")
+        head = _find_shown(tenant, instance_id)
         try:
             return head, _state_of(head)
         except OvertakenError:
             continue  # a burst ended between the two reads
     raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
+
+
+def _find_shown(tenant: str, instance_id: str) -> HeadRow:
+    head = find_head(tenant, instance_id)
+    if head is None or head.deleted_at:
+        raise NotFoundError(f"no instance {instance_id!r}", field="id")
+    return head
 
 
 def _state_of(head: HeadRow) -> State:
@@ -190,7 +198,7 @@ def list_instances(
                 "instances": rows,
                 "cursor": _to_cursor([last.created_at, last.instance_id] if last else []),
             }
-        if status is None or head.status == status:
+        if not head.deleted_at and status in (None, head.status):
             rows.append(_summary(head))
         last = head
     return {"instances": rows}
@@ -223,8 +231,7 @@ def _read_heads(batch: list[HeadRow]) -> Iterator[HeadRow]:
 
 def show_journal(tenant: str, instance_id: str, page: Page) -> dict[str, Json]:
     """Return what an instance did, revision by revision; raises NotFoundError."""
-    if find_head(tenant, instance_id) is None:
-        raise NotFoundError(f"no instance {instance_id!r}", field="id")
+    _find_shown(tenant, instance_id)
     place = _from_cursor(page.cursor, 1)
     after = int(place[0]) + 1 if place and place[0].isdecimal() else 1
     rows = RevisionRow.query(
@@ -312,10 +319,16 @@ def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, pa
         return _page_of(list(rows), page, "dispatches", [last])
     if status != ItemStatus.FAILED:
         raise MalformedRequestError("give an owner_id, or status=failed", field="owner_id")
-    return _list_failed(tenant, page)
+    return _list_attention(tenant, page, "dispatches", ItemCommand.START, show_item)
 
 
-def _list_failed(tenant: str, page: Page) -> dict[str, Json]:
+def _list_attention(
+    tenant: str,
+    page: Page,
+    name: str,
+    command: ItemCommand,
+    show: Callable[[ItemRow], dict[str, Json]],
+) -> dict[str, Json]:
     place = _from_cursor(page.cursor, 3)
     start = None
     if place:
@@ -333,8 +346,8 @@ def _list_failed(tenant: str, page: Page) -> dict[str, Json]:
     ]
     last = rows[page.limit - 1] if len(rows) > page.limit else None
     place_of_last = [last[0], last[1].owner_id, last[1].item_id] if last else None
-    shown = [show_item(row) for _, row in rows if row.command == ItemCommand.START]
-    return _page_of(list(shown), page, "dispatches", place_of_last)
+    shown = [show(row) for _, row in rows if row.command == command]
+    return present(**{name: shown[: page.limit]}, cursor=_to_cursor(place_of_last) if place_of_last else None)
 
 
 # --- workflows ---
@@ -364,3 +377,67 @@ def show_workflow(tenant: str, definition_id: str, version: int | None) -> dict[
         "published_version": published,
         "versions": sorted(int(row.version) for row in rows if row.row != PUBLISHED),
     }
+
+
+# --- stimuli and incidents ---
+
+
+def show_stimulus(row: ItemRow) -> dict[str, Json]:
+    """Return a stimulus without its input."""
+    body = body_of(row)
+    return present(
+        stimulus_id=f"{row.owner_id}.{row.item_id}",
+        name=body["stimulus"]["name"],
+        correlation_id=body.get("correlation_id"),
+        instance_id=body.get("instance_id"),
+        status="open" if row.status == ItemStatus.UNDONE else "dead",
+        attempts=int(row.attempts),
+        last_error=row.last_error,
+        created_at=row.created_at,
+        due_at=row.due_at,
+        settled_at=row.settled_at,
+        replayed_as=f"{row.owner_id}.{row.replayed_as}" if row.replayed_as else None,
+    )
+
+
+def list_open_stimuli(tenant: str) -> dict[str, Json]:
+    """Return the open stimuli of a tenant that are due soonest, at most one page of each shard."""
+    rows = [
+        row
+        for shard in range(settings().due_shards)
+        for key in ItemRow.due.query(shard, limit=PAGE_MAX)
+        if split_key(key.owner_key)[0] == tenant
+        for row in ItemRow.query(key.owner_key, ItemRow.item_id == key.item_id)
+        if row.command == ItemCommand.STIMULUS and row.status == ItemStatus.UNDONE
+    ]
+    return {"stimuli": [show_stimulus(row) for row in sorted(rows, key=lambda row: str(row.item_id))]}
+
+
+def list_dead_letters(tenant: str, page: Page) -> dict[str, Json]:
+    """Return the dead letters of a tenant, oldest first; those that were replayed are left out."""
+    return _list_attention(tenant, page, "dead_letters", ItemCommand.STIMULUS, show_stimulus)
+
+
+def list_incidents(tenant: str, page: Page) -> dict[str, Json]:
+    """Return the recorded faults of a tenant, newest first."""
+    place = _from_cursor(page.cursor, 3)
+    start = None
+    if place:
+        start = {
+            "tenant": {"S": tenant},
+            "attention_at": {"S": place[0]},
+            "instance_key": {"S": key_of(tenant, place[1])},
+            "row": {"S": place[2]},
+        }
+    keys = IncidentRow.attention.query(
+        tenant, scan_index_forward=False, last_evaluated_key=start, limit=page.limit + 1
+    )
+    rows = [
+        row
+        for key in keys
+        for row in IncidentRow.query(key.instance_key, IncidentRow.row == key.row, consistent_read=True)
+    ]
+    last = rows[page.limit - 1] if len(rows) > page.limit else None
+    place_of_last = [last.attention_at, last.instance_id, last.row] if last else None
+    shown = [{"instance_id": row.instance_id, **_incident(row)} for row in rows]
+    return _page_of(list(shown), page, "incidents", place_of_last)

@@ -1,0 +1,50 @@
+"""Delete: take an ended instance away. It is hidden at once, and its rows go a day later, the head last.
+
+A day is longer than any frozen sandbox lives, so no late writer finds its rows gone and makes new ones.
+"""
+
+from aftercommit import clock
+from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
+from aftercommit.instances import find_head
+from aftercommit.model import InstanceStatus, ItemStatus
+from aftercommit.tables import HeadRow, ItemRow, RevisionRow
+from aftercommit.writes import Update, commit
+
+KEPT_SECONDS = 86_400
+_ENDINGS = [each.value for each in InstanceStatus if each.ended]
+
+
+def delete(tenant: str, instance_id: str) -> None:
+    """Hide an ended instance, and have its rows removed.
+
+    Raises NotFoundError, or ConflictError saying what stands against it.
+    """
+    head = find_head(tenant, instance_id)
+    if head is None or head.deleted_at:
+        raise NotFoundError(f"no instance {instance_id!r}", field="id")
+    for item in ItemRow.query(head.instance_key, consistent_read=True):
+        if item.status == ItemStatus.UNDONE:
+            raise ConflictError(f"item {item.item_id} of instance {instance_id!r} is undone", field="id")
+    at = clock.now()
+    actions = [
+        HeadRow.deleted_at.set(clock.to_text(at)),
+        HeadRow.due_at.set(clock.to_text(at + KEPT_SECONDS)),
+    ]
+    ended = HeadRow.status.is_in(*_ENDINGS) & HeadRow.deleted_at.does_not_exist()
+    try:
+        commit([Update("deleted", HeadRow(head.instance_key, "head"), actions, ended)])
+    except ConditionFailedError:
+        raise ConflictError(
+            f"instance {instance_id!r} is {head.status}; cancel it first", field="id"
+        ) from None
+
+
+def remove_rows(head: HeadRow) -> None:
+    """Remove every row of an instance that was deleted a day ago; dying midway leaves the head."""
+    for item in ItemRow.query(head.instance_key, consistent_read=True):
+        ItemRow(item.owner_key, item.item_id).delete()
+    names = [row.row for row in RevisionRow.query(head.instance_key, consistent_read=True)]
+    for name in names:
+        if name != "head":
+            RevisionRow(head.instance_key, name).delete()
+    HeadRow(head.instance_key, "head").delete()
