@@ -121,9 +121,7 @@ long_running = Workflow(
     "long-running",
     root=Sequence(*(Step(long, name=f"long-{number}") for number in range(4)), _dispatch("child", wait=True)),
 )
-slow = Workflow(
-    "slow", root=Sequence(Step(act, name="slow", seconds=30), _dispatch("child"), Step(act, name="end"))
-)
+slow = Workflow("slow", root=Sequence(Step(long, name="slow"), _dispatch("child"), Step(act, name="end")))
 killing = Workflow("killing", root=Sequence(Step(act, name="before"), Step(kill)))
 killing_after_wait = Workflow(
     "killing-after-wait", root=Sequence(_dispatch("child", wait=True), Step(kill), Step(act, name="not"))

@@ -1,0 +1,76 @@
+"""Fresh tables and queues for each test, made from what template.yaml declares."""
+
+import pytest
+from moto import mock_aws
+
+from aftercommit import aws, clock
+from aftercommit.definitions import load_definition
+from aftercommit.settings import settings
+from tests.integration import template
+from tests.integration.faults import Faults
+from tests.integration.world import DrivenClock, World, behaviours, effects
+
+TABLES = template.tables()
+QUEUES = template.queues()
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Stand in for the environment of the functions; tests may set more before they use settings."""
+    for name in ("ENDPOINT_URL", "PROFILE", "SESSION_TOKEN"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Aftercommit")
+    with mock_aws():
+        for variable, arguments in TABLES.items():
+            aws.client("dynamodb").create_table(**arguments)
+            monkeypatch.setenv(variable, arguments["TableName"])
+        for variable, name in QUEUES.items():
+            monkeypatch.setenv(variable, aws.client("sqs").create_queue(QueueName=name)["QueueUrl"])
+        _forget()
+        yield monkeypatch
+    _forget()
+
+
+def _forget():
+    settings.cache_clear()
+    load_definition.cache_clear()
+
+
+@pytest.fixture
+def driven_clock(monkeypatch):
+    driven = DrivenClock()
+    monkeypatch.setattr(clock, "clock", driven)
+    return driven
+
+
+@pytest.fixture
+def world(environment, driven_clock):
+    """The world under test."""
+    behaviours.clear()
+    effects.clear()
+    found = World(driven_clock)
+    stop = found.listen()
+    yield found
+    stop()
+
+
+@pytest.fixture
+def set_environment(environment):
+    """Set environment variables of the functions."""
+
+    def set_all(**values):
+        for name, value in values.items():
+            environment.setenv(name, value)
+        settings.cache_clear()
+
+    return set_all
+
+
+@pytest.fixture
+def faults(environment):
+    found = Faults()
+    yield found
+    found.close()
