@@ -7,7 +7,7 @@ from aftercommit.errors import MalformedRequestError, TooLargeError
 from aftercommit.limits import BODY_BYTES_MAX
 from aftercommit.requests import read_body, read_tenant
 
-KNOWN = {"input", "correlation_id"}
+KNOWN = {"input": "object", "correlation_id": "text", "instance_id": "text"}
 
 
 def read(text, *, base64_encoded=False):

@@ -10,6 +10,8 @@ NEEDED = {
     "DEFINITIONS_TABLE": "d",
     "INSTANCES_TABLE": "i",
     "OUTBOX_TABLE": "o",
+    "BOOKMARKS_TABLE": "b",
+    "TRIGGERS_TABLE": "t",
     "COMMAND_QUEUE_URL": "q",
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 from aftercommit import expressions, schema
 from aftercommit.activities import TYPES, Activity, Break, Step
 from aftercommit.activities.activity import Property
+from aftercommit.activities.flowchart import are_connections
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.ids import derive_fingerprint
 from aftercommit.limits import DEFINITION_BYTES_MAX, NAME_CHARACTERS_MAX
@@ -141,11 +142,10 @@ class _Reader:
         return read
 
     def _check_whole(self, read: Activity, path: str) -> None:
-        """Check what no single property can tell; only where each of them is of its kind."""
-        if any(place.startswith(path) for place, _ in self.faults):
-            return
+        """Check what no single property can tell."""
         self.faults += [(f"{path}.{place}", message) for place, message in read.find_faults()]
-        if isinstance(read, Step) and self.known is not None and read.activity not in self.known:
+        unknown = isinstance(read, Step) and self.known is not None and read.activity not in self.known
+        if unknown and isinstance(read.activity, str):
             self.fault(f"{path}.activity", f'the deployed code has no activity named "{read.activity}"')
         if isinstance(read, Break) and not self.loops:
             self.fault(path, "there is no loop around this Break")
@@ -186,9 +186,7 @@ _PLAIN_FAULTS: dict[str, Callable[[Json], str | None]] = {
     "flag": lambda value: None if isinstance(value, bool) else "must be true or false",
     "number": lambda value: None if type(value) is int and value >= 1 else "must be a whole number from 1",
     "texts": lambda value: None if _are_texts(value) else "must be a list of texts",
-    "connections": lambda value: (
-        None if _are_connections(value) else "must be a list of {from, to, outcome?}"
-    ),
+    "connections": lambda value: None if are_connections(value) else "must be a list of {from, to, outcome?}",
     "options": lambda value: None if isinstance(value, dict) else "must be an object",
     "variable": lambda value: (
         None
@@ -200,15 +198,6 @@ _PLAIN_FAULTS: dict[str, Callable[[Json], str | None]] = {
 
 def _are_texts(value: Json) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-def _are_connections(value: Json) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(each, dict)
-        and {"from", "to"} <= each.keys() <= {"from", "to", "outcome"}
-        and all(isinstance(part, str) for part in each.values())
-        for each in value
-    )
 
 
 def find_name_fault(name: Json) -> str | None:

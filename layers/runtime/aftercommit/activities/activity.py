@@ -293,7 +293,10 @@ class Activity:
         return False
 
     def find_faults(self) -> list[tuple[str, str]]:
-        """Return what is wrong with its properties together, as (property's path in here, message)."""
+        """Return what is wrong with its properties together, as (property's path in here, message).
+
+        Some of them may be missing or of another kind: that is told already.
+        """
         return []
 
     # --- the moments ---

@@ -8,6 +8,16 @@ from aftercommit.model import Json
 Connection = dict[str, str]  # {from, to, outcome?}; without an outcome it is taken on every one
 
 
+def are_connections(value: Json) -> bool:
+    """Whether a value is a list of {from, to, outcome?}."""
+    return isinstance(value, list) and all(
+        isinstance(each, dict)
+        and {"from", "to"} <= each.keys() <= {"from", "to", "outcome"}
+        and all(isinstance(part, str) for part in each.values())
+        for each in value
+    )
+
+
 def takes_time(activity: Activity) -> bool:
     """Whether an activity, or one below it, is run by a worker or waits."""
     return activity.takes_time() or any(takes_time(child) for _, child in activity.children())
@@ -46,6 +56,8 @@ class Flowchart(Activity):
 
     def find_faults(self) -> list[tuple[str, str]]:
         """Refuse names that are no activity here, and cycles that turn without a step or a wait."""
+        if not isinstance(self.activities, dict) or not are_connections(self.connections or []):
+            return []
         faults = []
         if self.start not in self.activities:
             faults.append(("start", f"no activity {self.start!r} here"))
@@ -55,7 +67,7 @@ class Flowchart(Activity):
                 for end in ("from", "to")
                 if each[end] not in self.activities
             ]
-        for name, mode in (self.joins or {}).items():
+        for name, mode in self.joins.items() if isinstance(self.joins, dict) else ():
             if name not in self.activities:
                 faults.append((f"joins.{name}", f"no activity {name!r} here"))
             if mode not in ("all", "any"):
