@@ -38,6 +38,7 @@ waiting = Workflow(
         Step(act, name="before", result="before"),
         _dispatch("child", wait=True, result="child"),
         Step(act, name="after"),
+        Step(act, name="last"),
     ),
     output={"child": var.child.told},
 )

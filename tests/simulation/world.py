@@ -85,6 +85,8 @@ class World:
 
     def is_excused(self, error: Exception) -> bool:
         """Whether an error tells of nothing but a fault that was planned."""
+        if isinstance(error, RuntimeError) and "InternalError" in str(error):
+            return True  # the queue refused: only where that is planned
         excusing = any(fault.kind not in CRASHES for fault in self.planned)
         return excusing and isinstance(error, TryLaterError | PynamoDBException | BotoCoreError | ClientError)
 
@@ -124,6 +126,7 @@ class World:
     ) -> Any:
         task = self.workers.current
         assert task is not None
+        self._take_events()  # what is due starts beside this worker, not after it
         self.workers.pause()
         self.at += CALL_SECONDS
         self._end_if_overdue(task)
@@ -207,11 +210,14 @@ class World:
             return
         # A postponed message is sent again and again: were each doubled again, they would grow without bound.
         doubled = self.random.random() < self.weather.duplicates and "postponed" not in body
-        copies = 2 if doubled else 1
-        for _ in range(copies):
-            self._pending += 1
-            message = _Received(body)
-            self._later(delay + self._delay(), lambda message=message: self._receive(message))
+        for _ in range(2 if doubled else 1):
+            self.deliver_message(body, delay)
+
+    def deliver_message(self, body: str, delay: float = 0) -> None:
+        """Bring a message to a worker, after its delay and the weather's."""
+        self._pending += 1
+        message = _Received(body)
+        self._later(delay + self._delay(), lambda: self._receive(message))
 
     def _delay(self) -> float:
         if self.random.random() < self.weather.long_delay:
@@ -328,8 +334,7 @@ class World:
         until = STARTED_AT + SECONDS_MAX
         try:
             while self.at < until and not self._quiet():
-                while self._events and self._events[0][0] <= self.at:
-                    heapq.heappop(self._events)[2]()
+                self._take_events()
                 if ready := self.workers.ready():
                     for task in self.workers.go_on(ready):
                         self._task_ended(task)
@@ -337,6 +342,12 @@ class World:
                     self._skip()
         finally:
             self.workers.stop()
+
+    def _take_events(self) -> None:
+        running, self.workers.current = self.workers.current, None
+        while self._events and self._events[0][0] <= self.at:
+            heapq.heappop(self._events)[2]()
+        self.workers.current = running
 
     def _skip(self) -> None:
         times = [self._events[0][0]] if self._events else []
