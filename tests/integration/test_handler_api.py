@@ -205,6 +205,7 @@ def test_an_own_definition_hides_the_shared_one_and_other_tenants_do_not_see_it(
 
 
 def test_i11_an_instance_of_another_tenant_looks_as_if_it_were_not_there(api):
+    other = {"X-Tenant-Id": "other"}
     _, body = api.post(
         "/workflows/send-receipt/dispatch", {"input": RECEIPT}, headers={"X-Tenant-Id": "acme"}
     )
