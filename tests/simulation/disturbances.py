@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from aftercommit import activity, functions
+from tests.simulation.activities import later
 from tests.simulation.scenario import TENANT
 
 
@@ -103,3 +105,9 @@ def _is_unawaited_start(item: dict[str, Any]) -> bool:
 def delay_stream(world: Any) -> None:
     """Let the stream come as late as the sweep, so that both deliver the same items."""
     world.stream_delay = 0.99
+
+
+def deploy_later(world: Any) -> None:
+    """Let the activity `sim_later` be missing from the deployed code for two minutes."""
+    functions._registered.pop("sim_later", None)
+    world.plan(120, lambda: activity(name="sim_later", timeout_seconds=1)(later))

@@ -1,8 +1,11 @@
 """One run of one scenario under given faults, and the enumeration of all its crash points."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from random import Random
+from unittest import mock
 
+from aftercommit import engine
 from aftercommit.definitions import point_to, store
 from aftercommit.tables import SHARED_TENANT
 from tests.simulation import activities, scenarios
@@ -61,7 +64,10 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
     world.stuck = scenario.stuck
     world.eager = scenario.settings.get("EAGER_DELIVERY") != "false"
     activities.enter(world)
-    with installed(world, scenario.settings):
+    with ExitStack() as stack:
+        stack.enter_context(installed(world, scenario.settings))
+        for name, value in scenario.limits.items():
+            stack.enter_context(mock.patch.object(engine, name, value))
         for each in collect({start.definition_id for start in scenario.starts}):
             store(SHARED_TENANT, each.definition)
             point_to(SHARED_TENANT, each.definition)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.simulation.disturbances import (
     delay_stream,
+    deploy_later,
     poison_head,
     poison_item,
     refuse_unawaited,
@@ -94,6 +95,20 @@ SCENARIOS = (
         (Start("unknown-child"), Start("unknown-unhandled", "other")),
         {"parent": "completed", "other": "faulted"},
         {"told": 1, "after": 1},
+    ),
+    Scenario(
+        "fan-out",
+        (Start("fan-out"),),
+        _COMPLETED,
+        {"before": 1, "after": 1, "deepest": 5},
+        limits={"COMMIT_INTENTIONS_MAX": 2},
+    ),
+    Scenario(
+        "deployed-later",
+        (Start("deployed-later"),),
+        _COMPLETED,
+        {"before": 1, "later": 1, "after": 1},
+        disturb=deploy_later,
     ),
     Scenario("too-deep", (Start("top"),), _FAULTED, settings={"DISPATCH_DEPTH_MAX": "1"}),
     Scenario(
