@@ -25,8 +25,8 @@ help: ## List the targets
 .PHONY: setup
 setup: dev-environment sam-environment emulator-environment ## Prepare all tools, from the lock file, inside this folder
 
-.PHONY: dev-environment sam-environment emulator-environment
-dev-environment sam-environment emulator-environment: %-environment:
+.PHONY: uv-environment dev-environment sam-environment emulator-environment
+uv-environment dev-environment sam-environment emulator-environment: %-environment:
 	@scripts/bootstrap $*
 
 .PHONY: demo
@@ -66,7 +66,7 @@ check: dev-environment sam-environment ## Lint, check formatting and types, and 
 export_options := --no-default-groups --no-hashes --no-emit-project --no-header --no-annotate
 
 .PHONY: lock
-lock: dev-environment ## Renew uv.lock and the runtime layer's requirements (ARGS="--upgrade")
+lock: uv-environment ## Renew uv.lock and the runtime layer's requirements (ARGS="--upgrade")
 	@.tools/uv/bin/uv lock $(ARGS)
 	@.tools/uv/bin/uv export --quiet --locked $(export_options) > layers/runtime/requirements.txt
 

@@ -5,9 +5,12 @@ from moto import mock_aws
 
 from aftercommit import aws, clock
 from aftercommit.definitions import load_definition
+from aftercommit.log import logger
+from aftercommit.publish import publish_workflows
 from aftercommit.settings import settings
 from tests.integration import template
 from tests.integration.faults import Faults
+from tests.integration.handlers import Api, Lines
 from tests.integration.world import DrivenClock, World, behaviours, effects
 
 TABLES = template.tables()
@@ -74,3 +77,24 @@ def faults(environment):
     found = Faults()
     yield found
     found.close()
+
+
+@pytest.fixture
+def log_lines():
+    """Return the list that takes every line the runtime logs."""
+    found = Lines()
+    logger.addHandler(found)
+    yield found.lines
+    logger._logger.removeHandler(found)
+
+
+@pytest.fixture
+def example(world):
+    """Publish the example workflows, as a deploy does."""
+    publish_workflows("workflows")
+    return world
+
+
+@pytest.fixture
+def api(example):
+    return Api()

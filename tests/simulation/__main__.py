@@ -16,8 +16,8 @@ from multiprocessing import get_context
 
 from tests.simulation import scenarios
 from tests.simulation.faults import CRASHES, Fault
-from tests.simulation.runs import Result, Run, enumerate_runs, random_run, run_once, simulate
-from tests.simulation.weather import CALM, DOUBLED, ROUGH, WEATHERS
+from tests.simulation.runs import Result, Run, calm_runs, enumerate_runs, random_run, run_once, simulate
+from tests.simulation.weather import CALM, ROUGH, WEATHERS
 from tests.simulation.world import STARTED_AT
 
 RANDOM_RUNS = 1_500
@@ -50,25 +50,19 @@ def simulate_all(names: list[str], random_runs: int, seed: int) -> int:
         def run_all(runs: Iterable[Run]) -> Iterator[Result]:
             return pool.imap_unordered(run_once, runs, chunksize=4)
 
-        calm = {result.run.scenario: result for result in run_all(Run(name) for name in names)}
-        thorough = [name for name in names if scenarios.BY_NAME[name].thorough]
-        doubled = {
-            each.run.scenario: each for each in run_all(Run(name, weather=DOUBLED) for name in thorough)
-        }
-        for result in [*calm.values(), *doubled.values()]:
-            tally.add(result)
+        calm = list(run_all(run for name in names for run in calm_runs(name)))
+        tally.add_all(calm)
         for name in names:
             started = time.monotonic()
-            runs = enumerate_runs(name, calm[name].writes)
-            if name in doubled:
-                runs += enumerate_runs(name, doubled[name].writes, DOUBLED)
+            of_it = [each for each in calm if each.run.scenario == name]
+            runs = [run for each in of_it for run in enumerate_runs(each.run, each.writes)]
             tally.add_all(run_all(runs))
             points = sum(run.faults[0].kind in CRASHES for run in runs)
             print(
                 f"{name}: {points} crash points, {len(runs)} runs, {time.monotonic() - started:.0f} s",
                 flush=True,
             )
-        writes = {name: calm[name].writes for name in names}
+        writes = {name: max(each.writes for each in calm if each.run.scenario == name) for name in names}
         started = time.monotonic()
         tally.add_all(run_all(random_run(number, seed, writes, ROUGH) for number in range(random_runs)))
         print(f"random: {random_runs} runs from seed {seed}, {time.monotonic() - started:.0f} s")

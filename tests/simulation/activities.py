@@ -59,3 +59,8 @@ def _act(name: str, context: ActivityContext, seconds: float) -> None:
     if seconds:
         world.work(seconds)
     world.effect(name, context.instance_id, context.idempotency_key)
+
+
+def later(context: ActivityContext) -> None:
+    """Is not among the activities at first."""
+    _act("later", context, 0)

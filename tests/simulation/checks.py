@@ -249,6 +249,18 @@ def check_i9_no_starvation(story: Story) -> Violations:
             yield f"{instance_id} ended at {last}, later than {within} seconds after its start"
 
 
+def check_one_send_per_claim(story: Story) -> Violations:
+    """Of those that read the same row, one claims it: an item is not sent more often than it was claimed."""
+    sent: Counter[str] = Counter()
+    for call in story.world.trace:
+        if call.what == "SendMessageBatch" and call.worker.startswith(("deliver", "sweep")):
+            messages = [json.loads(entry["MessageBody"]) for entry in call.arguments["Entries"]]
+            sent.update(message["item_id"] for message in messages if "item_id" in message)
+    for (owner_id, item_id), item in story.items.items():
+        if isinstance(item["sends"], int) and sent[item_id] > item["sends"]:
+            yield f"item {item_id} of {owner_id}: {sent[item_id]} sends for {item['sends']} claims"
+
+
 def check_expectations(story: Story) -> Violations:
     """The scenario ended as it must, unless faults used its attempts up."""
     kinds = [fault.kind for fault in story.world.planned]
@@ -285,6 +297,7 @@ CHECKS = (
     check_i6_once_per_wait,
     check_i7_endings_are_told,
     check_i9_no_starvation,
+    check_one_send_per_claim,
     check_expectations,
     check_no_surprise,
 )

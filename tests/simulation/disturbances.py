@@ -1,8 +1,11 @@
 """What may be wrong in a world before a scenario starts."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
+from aftercommit import activity, functions
+from tests.simulation.activities import later
 from tests.simulation.scenario import TENANT
 
 
@@ -59,18 +62,52 @@ def poison_head(row: dict[str, Any]) -> Callable[[Any], None]:
     return disturb
 
 
-def refuse_some(world: Any) -> None:
-    """Let the queue refuse every message about one child of the two, for good."""
-    refused: list[str] = []
+def refuse_unawaited(world: Any) -> None:
+    """Let the queue refuse, for good, each child of the instance `parent` that this one does not wait for."""
 
     def refuses(message: dict[str, Any]) -> bool:
-        if message.get("owner_id") == "parent" and not refused:
-            refused.append(message["item_id"])
-        return message.get("item_id") in refused
+        item = _item(world, message)
+        return item is not None and item["owner_id"]["S"] == "parent" and _is_unawaited_start(item)
 
     world.refuses_message = refuses
+
+
+def refuse_yet_send(seconds: float) -> Callable[[Any], None]:
+    """Let the queue refuse each start, but deliver the first message of each all the same, so much later."""
+
+    def disturb(world: Any) -> None:
+        sent: set[str] = set()
+
+        def refuses(message: dict[str, Any]) -> bool:
+            item = _item(world, message)
+            if item is None or item["command"] != {"S": "start"}:
+                return False
+            if message["item_id"] not in sent:
+                sent.add(message["item_id"])
+                world.deliver_message(json.dumps(message), seconds)
+            return True
+
+        world.refuses_message = refuses
+
+    return disturb
+
+
+def _item(world: Any, message: dict[str, Any]) -> dict[str, Any] | None:
+    key = (f"{TENANT}#{message.get('owner_id')}", message.get("item_id"))
+    found: dict[str, Any] | None = world.dynamodb.tables["outbox"].rows.get(key)
+    return found
+
+
+def _is_unawaited_start(item: dict[str, Any]) -> bool:
+    return item["command"] == {"S": "start"} and item.get("wait") != {"BOOL": True}
 
 
 def delay_stream(world: Any) -> None:
     """Let the stream come as late as the sweep, so that both deliver the same items."""
     world.stream_delay = 0.99
+
+
+def deploy_later(world: Any) -> None:
+    """Let the activity `sim_later` be missing from the deployed code for two minutes."""
+    functions._registered.pop("sim_later", None)
+    world.plan(120, lambda: activity(name="sim_later", timeout_seconds=1)(later))

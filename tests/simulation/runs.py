@@ -1,8 +1,11 @@
 """One run of one scenario under given faults, and the enumeration of all its crash points."""
 
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from random import Random
+from unittest import mock
 
+from aftercommit import engine
 from aftercommit.definitions import point_to, store
 from aftercommit.tables import SHARED_TENANT
 from tests.simulation import activities, scenarios
@@ -11,7 +14,7 @@ from tests.simulation.faults import Fault, FaultKind, draw_faults
 from tests.simulation.layout import installed
 from tests.simulation.scenario import Scenario
 from tests.simulation.story import read_story
-from tests.simulation.weather import CALM, Weather
+from tests.simulation.weather import CALM, DOUBLED, Weather
 from tests.simulation.workflows import collect
 from tests.simulation.world import World
 
@@ -61,7 +64,10 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
     world.stuck = scenario.stuck
     world.eager = scenario.settings.get("EAGER_DELIVERY") != "false"
     activities.enter(world)
-    with installed(world, scenario.settings):
+    with ExitStack() as stack:
+        stack.enter_context(installed(world, scenario.settings))
+        for name, value in scenario.limits.items():
+            stack.enter_context(mock.patch.object(engine, name, value))
         for each in collect({start.definition_id for start in scenario.starts}):
             store(SHARED_TENANT, each.definition)
             point_to(SHARED_TENANT, each.definition)
@@ -79,14 +85,19 @@ def run_once(run: Run) -> Result:
     return Result(run, violations, world.writes, world.now(), world.calls)
 
 
-def enumerate_runs(scenario: str, writes: int, weather: Weather = CALM) -> list[Run]:
+def calm_runs(scenario: str) -> list[Run]:
+    """Return the runs without faults whose writes are enumerated."""
+    found = scenarios.BY_NAME[scenario]
+    weathers = (CALM, DOUBLED) if found.thorough else (CALM,)
+    return [Run(scenario, seed, (), weather) for weather in weathers for seed in range(found.seeds)]
+
+
+def enumerate_runs(calm: Run, writes: int) -> list[Run]:
     """Return the runs that strike each write of a run without faults, one by one."""
     kinds = CRASH_POINTS
-    if scenarios.BY_NAME[scenario].thorough and weather == CALM:
+    if scenarios.BY_NAME[calm.scenario].thorough and calm.weather == CALM:
         kinds += OTHERS
-    return [
-        Run(scenario, 0, (Fault(write, kind),), weather) for write in range(1, writes + 1) for kind in kinds
-    ]
+    return [replace(calm, faults=(Fault(write, kind),)) for write in range(1, writes + 1) for kind in kinds]
 
 
 def random_run(number: int, seed: int, writes: dict[str, int], weather: Weather) -> Run:

@@ -41,4 +41,6 @@ class Scenario:
     disturb: Callable[[Any], None] | None = None
     stuck: frozenset[str] = frozenset()
     ends_within_seconds: float | None = None  # without faults, in calm weather
+    seeds: int = 1  # how many orders of calls are enumerated
     thorough: bool = True  # whether it is also frozen, timed out and doubled at each write, not only crashed
+    limits: dict[str, int] = field(default_factory=dict)  # of the engine, lowered to be met by few

@@ -7,14 +7,22 @@ endings and the effects that must come of it.
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.disturbances import delay_stream, poison_head, poison_item, refuse_some
+from tests.simulation.disturbances import (
+    delay_stream,
+    deploy_later,
+    poison_head,
+    poison_item,
+    refuse_unawaited,
+    refuse_yet_send,
+)
 from tests.simulation.scenario import Scenario, Start
 
 _COMPLETED = {"parent": "completed"}
 _FAULTED = {"parent": "faulted"}
 _BOTH = {"parent": "completed", "other": "completed"}
 _CHILD = {"child-first": 1, "child-second": 1}
-_WAITING = {"before": 1, "after": 1, **_CHILD}
+_WAITING = {"before": 1, "after": 1, "last": 1, **_CHILD}
+_NOT_WAITING = {"before": 1, "after": 1, **_CHILD}
 _OFF = {"EAGER_DELIVERY": "false"}
 
 
@@ -38,7 +46,7 @@ def _poisoned(name: str, disturb: Callable[[Any], None]) -> Scenario:
 
 SCENARIOS = (
     Scenario("wait", (Start("waiting"),), _COMPLETED, _WAITING, ends_within_seconds=2),
-    Scenario("no-wait", (Start("not-waiting"),), _COMPLETED, _WAITING, ends_within_seconds=2),
+    Scenario("no-wait", (Start("not-waiting"),), _COMPLETED, _NOT_WAITING, ends_within_seconds=2),
     Scenario("several", (Start("several"),), _COMPLETED, _times(_CHILD, 4)),
     Scenario("nested", (Start("top"),), _COMPLETED, {"deepest": 1, "middle": 1, "top": 1, **_CHILD}),
     Scenario(
@@ -64,10 +72,14 @@ SCENARIOS = (
         "synchronous",
         (Start("waiting", synchronous=True), Start("slow", "other", synchronous=True)),
         _BOTH,
-        {"slow": 1, "end": 1, "before": 1, "after": 1, **_times(_CHILD, 2)},
+        {"slow": 1, "end": 1, **_WAITING, **_times(_CHILD, 2)},
     ),
     Scenario(
-        "eager-off", (Start("waiting"), Start("not-waiting", "other")), _BOTH, _times(_WAITING, 2), _OFF
+        "eager-off",
+        (Start("waiting"), Start("not-waiting", "other")),
+        _BOTH,
+        {**_times(_NOT_WAITING, 2), "last": 1},
+        _OFF,
     ),
     Scenario(
         "sweep-races-stream",
@@ -76,12 +88,27 @@ SCENARIOS = (
         _WAITING,
         {"EAGER_HEAD_START_SECONDS": "1", "ACK_TIMEOUT_SECONDS": "1"},
         delay_stream,
+        seeds=4,
     ),
     Scenario(
         "unknown-workflow",
         (Start("unknown-child"), Start("unknown-unhandled", "other")),
         {"parent": "completed", "other": "faulted"},
         {"told": 1, "after": 1},
+    ),
+    Scenario(
+        "fan-out",
+        (Start("fan-out"),),
+        _COMPLETED,
+        {"before": 1, "after": 1, "deepest": 5},
+        limits={"COMMIT_INTENTIONS_MAX": 2},
+    ),
+    Scenario(
+        "deployed-later",
+        (Start("deployed-later"),),
+        _COMPLETED,
+        {"before": 1, "later": 1, "after": 1},
+        disturb=deploy_later,
     ),
     Scenario("too-deep", (Start("top"),), _FAULTED, settings={"DISPATCH_DEPTH_MAX": "1"}),
     Scenario(
@@ -119,6 +146,7 @@ SCENARIOS = (
         (Start("large"),),
         _COMPLETED,
         {"large-1": 1, "large-2": 1, "large-3": 1, "large-4": 1, "large-5": 1, **_CHILD},
+        thorough=False,
     ),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
@@ -126,10 +154,14 @@ SCENARIOS = (
         "refused-send",
         (Start("several"), Start("several", "other")),
         _BOTH,
-        _times(_CHILD, 7),
-        disturb=refuse_some,
+        _times(_CHILD, 6),
+        disturb=refuse_unawaited,
         thorough=False,
     ),
+    # The message comes shortly before the last attempt, or shortly after; faults turn that around, and how it
+    # ends with it: only the invariants hold.
+    Scenario("refused-yet-sent", (Start("waiting"),), {}, disturb=refuse_yet_send(25)),
+    Scenario("given-up-yet-sent", (Start("waiting"),), {}, disturb=refuse_yet_send(35)),
     _poisoned("poisoned-body", poison_item({})),
     _poisoned("poisoned-body-parts", poison_item({"body": {"S": '{"instance_id":"nobody"}'}})),
     _poisoned("poisoned-item", poison_item({"sends": {"S": "many"}, "body": {"N": "1"}})),

@@ -13,9 +13,12 @@ class Weather:
     delay: float = 0.02  # usual time on the way
     long_delay: float = 0.0  # share of messages that take up to two minutes
     index_lag: float = 0.0  # how far an index may be behind
+    failing_reads: float = 0.0  # share of reads that bring no answer
 
 
 CALM = Weather("calm")
 DOUBLED = Weather("doubled", duplicates=1.0)
-ROUGH = Weather("rough", duplicates=0.25, lost=0.03, delay=0.5, long_delay=0.05, index_lag=2.0)
+ROUGH = Weather(
+    "rough", duplicates=0.25, lost=0.03, delay=0.5, long_delay=0.05, index_lag=2.0, failing_reads=0.01
+)
 WEATHERS = {each.name: each for each in (CALM, DOUBLED, ROUGH)}

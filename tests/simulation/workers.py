@@ -47,7 +47,6 @@ class Workers:
         self.now = now
         self.tasks: list[Task] = []
         self.current: Task | None = None
-        self._next: Task | None = None
         self._main = threading.Lock()
         self._main.acquire()
         self._stopping = False
@@ -67,9 +66,15 @@ class Workers:
         return min(times) if times else None
 
     def go_on(self, ready: list[Task]) -> list[Task]:
-        """Let one of them run until no choice falls on it; returns those that have ended."""
-        task = self._next if self._next in ready else self.random.choice(ready)
-        self._next = None
+        """Let one of them run, and whoever it hands over to; returns those that have ended."""
+        self._hand_to(self.random.choice(ready))
+        self._main.acquire()
+        self.current = None
+        ended = [each for each in self.tasks if each.ended]
+        self.tasks = [each for each in self.tasks if not each.ended]
+        return ended
+
+    def _hand_to(self, task: Task) -> None:
         self.current = task
         task.wake_at = None
         if task.thread is None:
@@ -77,11 +82,6 @@ class Workers:
             task.thread.start()
         else:
             task.baton.release()
-        self._main.acquire()
-        self.current = None
-        ended = [each for each in self.tasks if each.ended]
-        self.tasks = [each for each in self.tasks if not each.ended]
-        return ended
 
     def _live(self, task: Task) -> None:
         try:
@@ -97,21 +97,23 @@ class Workers:
     def pause(self) -> None:
         """Let others go first, if the choice falls on them."""
         task = self._running()
-        ready = self.ready()
-        if len(ready) == 1 and ready[0] is task:
-            return
-        self._next = self.random.choice(ready)
-        if self._next is not task:
-            self._yield(task)
+        chosen = self.random.choice(self.ready())
+        if chosen is not task:
+            self._yield(task, chosen)
 
     def sleep_until(self, at: float) -> None:
         """Stand still until a time."""
         task = self._running()
         task.wake_at = at
-        self._yield(task)
+        ready = self.ready()
+        if task not in ready:
+            self._yield(task, self.random.choice(ready) if ready else None)
 
-    def _yield(self, task: Task) -> None:
-        self._main.release()
+    def _yield(self, task: Task, chosen: Task | None) -> None:
+        if chosen:
+            self._hand_to(chosen)
+        else:
+            self._main.release()
         task.baton.acquire()
         if self._stopping:
             raise Crash

@@ -38,6 +38,7 @@ waiting = Workflow(
         Step(act, name="before", result="before"),
         _dispatch("child", wait=True, result="child"),
         Step(act, name="after"),
+        Step(act, name="last"),
     ),
     output={"child": var.child.told},
 )
@@ -53,6 +54,12 @@ several = Workflow(
         _dispatch("child", wait=True),
         _dispatch("child"),
         _dispatch("child", wait=True),
+    ),
+)
+fan_out = Workflow(
+    "fan-out",
+    root=Sequence(
+        Step(act, name="before"), *(_dispatch("grandchild") for _ in range(5)), Step(act, name="after")
     ),
 )
 grandchild = Workflow("grandchild", root=Step(act, name="deepest", result="found"), output=var.found.done)
@@ -122,6 +129,9 @@ long_running = Workflow(
     root=Sequence(*(Step(long, name=f"long-{number}") for number in range(4)), _dispatch("child", wait=True)),
 )
 slow = Workflow("slow", root=Sequence(Step(long, name="slow"), _dispatch("child"), Step(act, name="end")))
+deployed_later = Workflow(
+    "deployed-later", root=Sequence(Step(act, name="before"), Step("sim_later"), Step(act, name="after"))
+)
 killing = Workflow("killing", root=Sequence(Step(act, name="before"), Step(kill)))
 killing_after_wait = Workflow(
     "killing-after-wait", root=Sequence(_dispatch("child", wait=True), Step(kill), Step(act, name="not"))

@@ -12,7 +12,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
 from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock, commands, sweep
@@ -69,7 +69,7 @@ class World:
         self.errors: list[tuple[str, Exception]] = []
         self.sweeps = 0
         self.refuses_message: Callable[[dict[str, Any]], bool] = lambda message: False
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._events: list[tuple[float, int, Callable[[], Any]]] = []
         self._numbers = count(1)
         self._pending = 0  # messages and stream batches on their way, and callers that will call again
         self._new_items: list[tuple[str, str]] = []
@@ -85,8 +85,12 @@ class World:
 
     def is_excused(self, error: Exception) -> bool:
         """Whether an error tells of nothing but a fault that was planned."""
-        excusing = any(fault.kind not in CRASHES for fault in self.planned)
-        return excusing and isinstance(error, TryLaterError | PynamoDBException | BotoCoreError | ClientError)
+        if isinstance(error, RuntimeError) and "InternalError" in str(error):
+            return True  # the queue refused: only where that is planned
+        excusing = self.weather.failing_reads or any(fault.kind not in CRASHES for fault in self.planned)
+        return bool(excusing) and isinstance(
+            error, TryLaterError | PynamoDBException | BotoCoreError | ClientError
+        )
 
     # --- the calls of workers ---
 
@@ -124,6 +128,7 @@ class World:
     ) -> Any:
         task = self.workers.current
         assert task is not None
+        self._take_events()  # what is due starts beside this worker, not after it
         self.workers.pause()
         self.at += CALL_SECONDS
         self._end_if_overdue(task)
@@ -131,6 +136,8 @@ class World:
         if operation in _WRITES:
             self.writes += 1
             kind = self.faults.pop(self.writes, None)
+        elif self.random.random() < self.weather.failing_reads:
+            raise ConnectTimeoutError(endpoint_url=service)
         self._note(task.name, operation, arguments, kind)
         if kind == FaultKind.CRASH_BEFORE:
             raise Crash
@@ -141,7 +148,7 @@ class World:
             return {"Failed": [{"Id": each["Id"], "Code": "InternalError"} for each in arguments["Entries"]]}
         if service in SERVICES and kind is not None:
             if kind == FaultKind.LATE:
-                self._later(self.random.uniform(0.1, 30), lambda: self._perform_late(perform))
+                self.plan(self.random.uniform(0.1, 30), lambda: self._perform_late(perform))
             refuse(kind, service, operation, arguments)
         self.calls += 1
         answer = perform()
@@ -186,7 +193,7 @@ class World:
             self._new_items.append((after["owner_key"]["S"], after["item_id"]["S"]))
             if len(self._new_items) == 1:
                 self._pending += 1
-                self._later(self.stream_delay + self._delay(), self._flush_stream)
+                self.plan(self.stream_delay + self._delay(), self._flush_stream)
 
     # --- the queue ---
 
@@ -207,11 +214,14 @@ class World:
             return
         # A postponed message is sent again and again: were each doubled again, they would grow without bound.
         doubled = self.random.random() < self.weather.duplicates and "postponed" not in body
-        copies = 2 if doubled else 1
-        for _ in range(copies):
-            self._pending += 1
-            message = _Received(body)
-            self._later(delay + self._delay(), lambda message=message: self._receive(message))
+        for _ in range(2 if doubled else 1):
+            self.deliver_message(body, delay)
+
+    def deliver_message(self, body: str, delay: float = 0) -> None:
+        """Bring a message to a worker, after its delay and the weather's."""
+        self._pending += 1
+        message = _Received(body)
+        self.plan(delay + self._delay(), lambda: self._receive(message))
 
     def _delay(self) -> float:
         if self.random.random() < self.weather.long_delay:
@@ -223,14 +233,14 @@ class World:
         if message.acknowledged:
             return
         if self._running >= WORKERS_MAX:
-            self._later(0.2, lambda: self._receive(message))
+            self.plan(0.2, lambda: self._receive(message))
             return
         message.receives += 1
         if message.receives > RECEIVES_MAX:
             self.dead_letters.append(message.body)
             self._settle_message(message)
             return
-        self._later(VISIBILITY_SECONDS, lambda: self._receive(message))
+        self.plan(VISIBILITY_SECONDS, lambda: self._receive(message))
         self._running += 1
         deadline = self.at + RUN_SECONDS
 
@@ -251,7 +261,7 @@ class World:
         keys, self._new_items = self._new_items, []
         self._pending -= 1
         if self.random.random() < self.weather.duplicates:
-            self._later(self._delay(), lambda: self._deliver(keys, STREAM_TRIES_MAX))
+            self.plan(self._delay(), lambda: self._deliver(keys, STREAM_TRIES_MAX))
             self._pending += 1
         self.random.shuffle(keys)
         self._pending += 1
@@ -264,7 +274,7 @@ class World:
 
         def ended(task: Task) -> None:
             if task.failed and number < STREAM_TRIES_MAX:
-                self._later(1, lambda: self._deliver(keys, number + 1))
+                self.plan(1, lambda: self._deliver(keys, number + 1))
             else:
                 self._pending -= 1
 
@@ -284,18 +294,18 @@ class World:
 
         def ended(task: Task) -> None:
             if task.failed:
-                self._later(5, call)
+                self.plan(5, call)
             else:
                 self._pending -= 1
 
         def call() -> None:
             self._spawn("api", serve, self.at + API_SECONDS, ended)
 
-        self._later(after, call)
+        self.plan(after, call)
 
     def _tick(self) -> None:
         """Start a sweep, unless it would find nothing and hence change nothing."""
-        self._later(SWEEP_SECONDS, self._tick)
+        self.plan(SWEEP_SECONDS, self._tick)
         moment = clock.to_text(self.at)
         if any(row["due_at"]["S"] <= moment for row in self._due_rows()):
             self.sweeps += 1
@@ -319,17 +329,17 @@ class World:
     ) -> None:
         self.workers.add(Task(f"{kind}-{next(self._numbers)}", body, deadline, ended))
 
-    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+    def plan(self, seconds: float, act: Callable[[], Any]) -> None:
+        """Let something happen after so many seconds."""
         heapq.heappush(self._events, (self.at + seconds, next(self._numbers), act))
 
     def run(self) -> None:
         """Let everything happen until nothing can happen any more, or a day has passed."""
-        self._later(SWEEP_SECONDS, self._tick)
+        self.plan(SWEEP_SECONDS, self._tick)
         until = STARTED_AT + SECONDS_MAX
         try:
             while self.at < until and not self._quiet():
-                while self._events and self._events[0][0] <= self.at:
-                    heapq.heappop(self._events)[2]()
+                self._take_events()
                 if ready := self.workers.ready():
                     for task in self.workers.go_on(ready):
                         self._task_ended(task)
@@ -337,6 +347,12 @@ class World:
                     self._skip()
         finally:
             self.workers.stop()
+
+    def _take_events(self) -> None:
+        running, self.workers.current = self.workers.current, None
+        while self._events and self._events[0][0] <= self.at:
+            heapq.heappop(self._events)[2]()
+        self.workers.current = running
 
     def _skip(self) -> None:
         times = [self._events[0][0]] if self._events else []

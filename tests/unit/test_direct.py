@@ -77,7 +77,8 @@ def test_an_activity_dispatches_with_its_result():
 
 
 @pytest.mark.parametrize(
-    ("workflow_id", "given", "kind"), [("nobody", {}, "NotFoundError"), ("child", {"n": "x"}, "InputRefusedError")]
+    ("workflow_id", "given", "kind"),
+    [("nobody", {}, "NotFoundError"), ("child", {"n": "x"}, "InputRefusedError")],
 )
 def test_a_dispatch_that_cannot_start_is_told_to_the_parent(workflow_id, given, kind):
     parent = Workflow(

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aftercommit import sandbox
+from aftercommit.draws import Draws
 from aftercommit.errors import ExpressionError
 from aftercommit.expressions import (
     EXPRESSION_CHARACTERS_MAX,
-    Draws,
     Expression,
     call,
     concat,

@@ -11,11 +11,12 @@ ROOT = Path(aftercommit.__file__).parent
 
 LEVELS = [
     # facts and the outside world, one place each
-    {"aws", "clock", "errors", "ids", "limits", "log", "paths"},
+    {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths"},
     {"model", "settings"},
     # what definitions are made of
-    {"expressions", "scopes", "sizes"},
-    {"keywords", "sandbox"},
+    {"sandbox", "scopes", "sizes"},
+    {"expressions"},
+    {"keywords"},
     {"activities.activity", "schema"},
     {"functions", "journal"},
     {
@@ -50,11 +51,6 @@ LEVELS = [
     {"client", "commands", "direct", "sweep", "views"},
     {"__init__"},
 ]
-
-# Imports that the levels do not allow, each with the reason for it.
-EXCEPTIONS = {
-    ("expressions", "sandbox"): "inside a function: many workflows never need it, and it is slow to import",
-}
 
 
 def name_of(path: Path) -> str:
@@ -92,7 +88,7 @@ def violations(module: str, source: str) -> list[str]:
     return [
         f"{module} imports {other}, which is not on a lower level"
         for other in sorted(imports_of(source) - {module})
-        if level_of(other) >= level_of(module) and (module, other) not in EXCEPTIONS
+        if level_of(other) >= level_of(module)
     ]
 
 
@@ -104,11 +100,6 @@ def test_every_module_has_exactly_one_level():
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_from_lower_levels_only(module):
     assert violations(module, MODULES[module].read_text(encoding="utf-8")) == []
-
-
-def test_every_exception_is_still_needed():
-    for module, other in EXCEPTIONS:
-        assert other in imports_of(MODULES[module].read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def execute(request: StartRequest, *, deadline: float) -> str:
     What is not done by `deadline` goes on in the background. Raises RefusedError of the fitting kind.
     """
     birth = _prepare(request)
+    queue_url_of(request.channel)
     worker = Worker(deadline, fresh=False)
     puts = birth_puts(birth, clock.now(), lease_until=deadline + LEASE_MARGIN_SECONDS)
     try:

@@ -12,7 +12,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from aftercommit.draws import Draws
 from aftercommit.errors import ExpressionError
+from aftercommit.limits import NESTING_MAX
 from aftercommit.paths import INTEGER_MAX, KEYWORDS, NAME, UNUSUAL, Plan, follow, plan_of
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
 # Characters of one expression: the library takes a second to parse this, and four for twice as much.
 EXPRESSION_CHARACTERS_MAX = 4_000
-# Levels of lists and objects in what is evaluated or built.
-NESTING_MAX = 200
 # Expressions kept compiled per process.
 PROGRAMS_MAX = 1_024
 
@@ -280,17 +280,6 @@ def _arithmetic(left: object, operator: str, right: object, binding: int) -> Exp
 
 
 # --- evaluating ---
-
-
-class Draws:
-    """What an evaluation may know of time and chance: `at`, and numbers that follow from `seed`."""
-
-    __slots__ = ("at", "drawn", "seed")
-
-    def __init__(self, at: float, seed: str) -> None:
-        self.at = at
-        self.seed = seed
-        self.drawn = 0
 
 
 def evaluate(value: Any, scope: dict[str, Any], *, at: float, seed: str) -> Any:

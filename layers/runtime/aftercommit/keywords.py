@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from operator import ge, gt, le, lt
 from typing import Any, Final
 
-from aftercommit.expressions import NESTING_MAX
+from aftercommit.limits import NESTING_MAX
 
 Schema = dict[str, Any]
 Fault = tuple[str, str]

@@ -26,6 +26,9 @@ BURST_COMMANDS_BYTES_MAX = 64 * 1024
 # Moves of the engine within one command: an endless loop without a wait ends as a fault.
 MOVES_MAX = 20_000
 
+# Levels of lists and objects in JSON that is taken in, evaluated or built.
+NESTING_MAX = 200
+
 # The longest wait: ten years.
 DELAY_SECONDS_MAX = 10 * 365 * 86_400
 

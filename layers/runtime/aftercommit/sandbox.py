@@ -17,8 +17,9 @@ from jsonata.jsonata import Jsonata
 from jsonata.utils import Utils
 
 from aftercommit import ids
+from aftercommit.draws import Draws
 from aftercommit.errors import ExpressionError
-from aftercommit.expressions import NESTING_MAX, Draws
+from aftercommit.limits import NESTING_MAX
 
 # One evaluation may cost this much in all: a node visited costs 100, an element of what it builds 10, a
 # character 1. Hence at most 100,000 nodes or a million elements, a second or two, and some 20 MB.

@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Union
 
 from aftercommit.errors import InputRefusedError
-from aftercommit.expressions import NESTING_MAX, to_json
+from aftercommit.expressions import to_json
 from aftercommit.keywords import Fault, Schema, find_keyword_faults, find_misfits, kind_of
+from aftercommit.limits import NESTING_MAX
 
 _PLAIN: Final[dict[Any, str]] = {
     str: "string",

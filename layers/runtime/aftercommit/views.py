@@ -62,7 +62,7 @@ def _from_cursor(cursor: str | None, parts: int) -> list[str] | None:
         place = json.loads(base64.urlsafe_b64decode(cursor.encode()))
     except ValueError:
         place = None
-    if not isinstance(place, list) or len(place) != parts or not all(isinstance(x, str) for x in place):
+    if not isinstance(place, list) or len(place) != parts or not all(isinstance(x, str) and x for x in place):
         raise MalformedRequestError("is none that a list has given", field="cursor")
     return place
 

@@ -130,13 +130,14 @@ def _read_failure(error: PynamoDBException, writes: list[Write]) -> Exception:
     # Not PynamoDB's own property, which fails on a time-out: that has a response, which is None.
     response = getattr(error.cause, "response", None) or {}
     code = response.get("Error", {}).get("Code")
+    told = f"{error}: {code or type(error.cause).__name__}: {response.get('Error', {}).get('Message', '')}"
     if code in _CONDITION:
         return ConditionFailedError(frozenset({writes[0].purpose}))
     if code in _CONTENTION:
-        return ContentionError(str(error))
+        return ContentionError(told)
     if code is None or code in _THROTTLED:  # no code: no answer came (time-out, connection lost)
-        return TryLaterError(str(error))
-    return UnwritableError(str(error)) if code == "ValidationException" else error
+        return TryLaterError(told)
+    return UnwritableError(told) if code == "ValidationException" else error
 
 
 def _read_reasons(reasons: list[Any], sent: list[Write]) -> Exception:

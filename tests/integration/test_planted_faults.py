@@ -1,0 +1,184 @@
+"""A simulation that finds nothing may look at nothing: each planted fault must make it fail.
+
+Each test weakens one thing that the runtime does, in this process only, and strikes a scenario that rests on
+it, write by write, until a check speaks up.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from aftercommit import checkpoint, deliver, engine, instances, outbox, resume, start, sweep, writes
+from aftercommit.tables import HeadRow, ItemRow
+from aftercommit.writes import Put, Update
+from tests.simulation import world
+from tests.simulation.faults import Fault, FaultKind
+from tests.simulation.runs import Run, simulate
+from tests.simulation.weather import CALM, DOUBLED
+
+# Modules that commit, each by the name it imported.
+COMMITTING = (checkpoint, instances, outbox, start, sweep)
+
+
+def first_violation(scenario, *kinds, weather=CALM):
+    """Strike write by write; return the first violations, or an empty list."""
+    calm, found = simulate(Run(scenario, weather=weather))
+    for write in range(1, calm.writes + 1):
+        for kind in kinds:
+            if found:
+                return found
+            _, found = simulate(Run(scenario, 0, (Fault(write, kind),), weather))
+    return found
+
+
+def checks_of(violations):
+    """Return the names of the checks that spoke up."""
+    return {each.partition(":")[0] for each in violations}
+
+
+def rewrite_commits(monkeypatch, change):
+    """Let `change` rewrite each write of each commit; it returns None to leave one out."""
+
+    def commit(given):
+        changed = [each for each in map(change, given) if each is not None]
+        if changed:
+            writes.commit(changed)
+
+    for module in COMMITTING:
+        monkeypatch.setattr(module, "commit", commit)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kinds", "weather"),
+    [
+        ("wait", (FaultKind.CRASH_AFTER, FaultKind.FREEZE), CALM),
+        ("refused-yet-sent", (FaultKind.FREEZE,), CALM),
+        ("given-up-yet-sent", (FaultKind.FREEZE,), CALM),
+        ("sweep-races-stream", (FaultKind.CRASH_BEFORE,), DOUBLED),
+    ],
+)
+def test_nothing_is_found_where_nothing_is_planted(scenario, kinds, weather):
+    assert first_violation(scenario, *kinds, weather=weather) == []
+
+
+def test_ack_without_its_condition_is_found(monkeypatch):
+    def ack(item, at):
+        return replace(real_ack(item, at), condition=ItemRow.owner_key.exists())
+
+    real_ack = outbox.ack
+    for module in (outbox, start, resume):
+        monkeypatch.setattr(module, "ack", ack)
+    found = checks_of(first_violation("refused-yet-sent", FaultKind.FREEZE))
+    assert found & {"check_i3_no_duplicate", "check_i7_endings_are_told"}
+
+
+def test_give_up_without_its_condition_is_found(monkeypatch):
+    def change(write):
+        return replace(write, condition=ItemRow.owner_key.exists()) if write.purpose == "failed" else write
+
+    rewrite_commits(monkeypatch, change)
+    found = checks_of(first_violation("given-up-yet-sent", FaultKind.FREEZE))
+    assert found & {"check_i3_no_duplicate", "check_i7_endings_are_told"}
+
+
+def test_revision_put_over_another_is_found(monkeypatch):
+    monkeypatch.setattr(checkpoint, "_revision_put", lambda row: Put("revision", row))
+    assert "check_i4_fencing" in checks_of(first_violation("wait", FaultKind.FREEZE))
+
+
+def test_head_written_without_its_lease_and_its_revision_is_found(monkeypatch):
+    def change(write):
+        if write.purpose == "revision":
+            return Put("revision", write.row)
+        return replace(write, condition=HeadRow.instance_key.exists()) if write.purpose == "head" else write
+
+    rewrite_commits(monkeypatch, change)
+    assert first_violation("several", FaultKind.FREEZE)
+
+
+def test_claim_without_its_condition_is_found(monkeypatch):
+    def claim(item, at):
+        actions = [ItemRow.sends.set(item.sends + 1)]
+        writes.commit(
+            [Update("claim", ItemRow(item.owner_key, item.item_id), actions, ItemRow.body.exists())]
+        )
+        return True
+
+    monkeypatch.setattr(deliver, "claim", claim)
+    found = [each for seed in range(20) for each in simulate(Run("sweep-races-stream", seed))[1]]
+    assert "check_one_send_per_claim" in checks_of(found)
+
+
+def test_ending_that_is_not_told_is_found(monkeypatch):
+    def end(self, status, **more):
+        parent, self.state.parent = self.state.parent, None
+        real_end(self, status, **more)
+        self.state.parent = parent
+
+    real_end = engine._Advance.end
+    monkeypatch.setattr(engine._Advance, "end", end)
+    assert checks_of(first_violation("wait")) >= {"check_i2_no_loss"}
+
+
+def test_lease_that_leaves_the_head_not_due_is_found(monkeypatch):
+    def change(write):
+        if write.purpose != "lease":
+            return write
+        kept = [each for each in write.actions if "due_at" not in str(each)]
+        assert len(kept) == len(write.actions) - 1
+        return replace(write, actions=kept)
+
+    rewrite_commits(monkeypatch, change)
+    assert "check_i2_no_loss" in checks_of(first_violation("wait", FaultKind.CRASH_AFTER))
+
+
+def test_item_that_is_not_due_is_found(monkeypatch):
+    def change(write):
+        if write.purpose == "item":
+            write.row.due_at = None
+        return write
+
+    rewrite_commits(monkeypatch, change)
+    assert "check_i2_no_loss" in checks_of(first_violation("eager-off"))
+
+
+def test_items_put_before_their_revision_are_found(monkeypatch):
+    def commit(given):
+        items = [each for each in given if each.purpose == "item"]
+        rest = [each for each in given if each.purpose != "item"]
+        for each in (items, rest):
+            if each:
+                writes.commit(each)
+
+    monkeypatch.setattr(checkpoint, "commit", commit)
+    found = checks_of(first_violation("no-wait", FaultKind.CRASH_AFTER))
+    assert found & {"check_i1_no_ghost", "check_i5_one_commit"}
+
+
+def test_items_put_after_their_revision_are_found(monkeypatch):
+    def commit(given):
+        items = [each for each in given if each.purpose == "item"]
+        writes.commit([each for each in given if each.purpose != "item"])
+        if items:
+            writes.commit(items)
+
+    monkeypatch.setattr(checkpoint, "commit", commit)
+    found = checks_of(first_violation("no-wait", FaultKind.CRASH_AFTER))
+    assert found & {"check_i2_no_loss", "check_i5_one_commit"}
+
+
+def test_child_id_that_differs_by_attempt_is_found(monkeypatch):
+    def birth_puts(birth, at, **more):
+        return real_puts(replace(birth, instance_id=f"{birth.instance_id}-{int(at)}"), at, **more)
+
+    real_puts = start.birth_puts
+    monkeypatch.setattr(start, "birth_puts", birth_puts)
+    assert "check_i1_no_ghost" in checks_of(first_violation("no-wait"))
+
+
+def test_unreadable_item_that_stops_its_batch_is_found(monkeypatch):
+    monkeypatch.setattr(deliver, "find_item", lambda *names: ItemRow.get("#".join(names[:2]), names[2]))
+    monkeypatch.setattr(deliver, "set_aside", lambda *told: None)
+    monkeypatch.setattr(world, "SECONDS_MAX", 600)
+    found = checks_of(first_violation("poisoned-item"))
+    assert found & {"check_i2_no_loss", "check_i9_no_starvation", "check_no_surprise"}
