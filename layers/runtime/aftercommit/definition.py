@@ -144,9 +144,9 @@ class _Reader:
     def _check_whole(self, read: Activity, path: str) -> None:
         """Check what no single property can tell."""
         self.faults += [(f"{path}.{place}", message) for place, message in read.find_faults()]
-        if isinstance(read, Step) and isinstance(read.activity, str) and self.known is not None:
-            if read.activity not in self.known:
-                self.fault(f"{path}.activity", f'the deployed code has no activity named "{read.activity}"')
+        name: Json = read.activity if isinstance(read, Step) else None
+        if isinstance(name, str) and self.known is not None and name not in self.known:
+            self.fault(f"{path}.activity", f'the deployed code has no activity named "{name}"')
         if isinstance(read, Break) and not self.loops:
             self.fault(path, "there is no loop around this Break")
 

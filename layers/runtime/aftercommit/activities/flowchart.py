@@ -56,7 +56,8 @@ class Flowchart(Activity):
 
     def find_faults(self) -> list[tuple[str, str]]:
         """Refuse names that are no activity here, and cycles that turn without a step or a wait."""
-        if not isinstance(self.activities, dict) or not are_connections(self.connections or []):
+        given: Json = self.activities
+        if not isinstance(given, dict) or not are_connections(self.connections or []):
             return []
         faults = []
         if self.start not in self.activities:
