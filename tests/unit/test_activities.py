@@ -181,7 +181,34 @@ def test_a_branch_for_another_outcome_is_passed_by():
 
 
 def test_the_catalogue_is_what_a_tree_may_name():
-    assert set(TYPES) == {"DispatchWorkflow", "Fault", "Finish", "If", "Sequence", "SetVariable", "Step"}
+    assert sorted(TYPES) == [
+        "Break",
+        "Correlate",
+        "Delay",
+        "DispatchWorkflow",
+        "Event",
+        "Fault",
+        "Finish",
+        "Flowchart",
+        "ForEach",
+        "Fork",
+        "If",
+        "ParallelForEach",
+        "PublishEvent",
+        "RunTask",
+        "Sequence",
+        "SetVariable",
+        "StartAt",
+        "Step",
+        "Switch",
+        "Try",
+        "While",
+    ]
+
+
+def test_only_what_gives_something_has_a_result():
+    giving = {name for name, each in TYPES.items() if "result" in each.properties}
+    assert giving == {"DispatchWorkflow", "Event", "RunTask", "Step"}
 
 
 def test_a_property_that_an_activity_lacks_is_refused():

@@ -1,7 +1,6 @@
 """The engine by itself: commands in, state and decisions out."""
 
 import copy
-import itertools
 import json
 
 import pytest
@@ -37,11 +36,13 @@ from aftercommit.model import (
     Resume,
     Start,
     State,
+    Stimulate,
     command_from_json,
     command_to_json,
     dumps,
 )
 from aftercommit.model import Finish as StepFinished
+from aftercommit.sizes import measured
 from tests.unit.trees import TREES
 
 AT = 1_796_075_123.5
@@ -313,39 +314,61 @@ def test_i3_two_executions_always_have_two_children():
 
 # --- replay ---
 
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["finish", "raise", "retry", "resume"]), st.integers(0, 9)), max_size=12
-)
+KINDS = ["finish", "raise", "retry", "resume", "stimulus", "cancel"]
+# A cancel ends all that could follow, so it comes seldom.
+CHOICES = st.tuples(st.sampled_from([*KINDS[:5] * 6, "cancel"]), st.integers(0, 9))
+STEPS = st.lists(CHOICES, max_size=12)
+OPTIONS = [{"incidents": "fault"}, {"incidents": "continue"}]
+GIVEN = {"a": 5, "total": 1}
 
 
 def _commands(definition, choices):
     """Play an instance by chance; returns the commands that applied, as they are stored."""
-    state = State("i", {"a": 5, "total": 1}, parent=PARENT)
-    pending = itertools.chain([Start()], (None for _ in choices))
+    state = State("i", GIVEN, parent=PARENT)
     stored = []
-    for command, (kind, number) in zip(pending, [("", 0), *choices], strict=True):
-        each = command or _choose(state, kind, number)
+    for number, (kind, chosen) in enumerate([("", 0), *choices]):
+        each = _choose(state, kind, chosen) if number else Start()
         if each is None or not engine.advance(definition, state, each, AT).applied:
             continue
         stored.append(dumps(command_to_json(each)))
         while state.agenda:
             assert engine.advance(definition, state, Continue(), AT).applied
             stored.append(dumps(command_to_json(Continue())))
+        assert_sizes_are_exact(state)
     return state, stored
 
 
+def assert_sizes_are_exact(state):
+    """What was kept up by commands is what a fresh count of the snapshot gives."""
+    if state.status.ended:
+        return
+    fresh = State.from_json(json.loads(dumps(state.to_json())), instance_id="i", status=state.status.value)
+    assert measured(state) == measured(fresh)
+    assert state.bytes == fresh.bytes
+
+
 def _choose(state, kind, number):
-    if state.bookmarks and (kind == "resume" or not state.ready):
-        outcome = ["Completed", "Faulted", "Cancelled", "DispatchFailed"][number % 4]
-        value = {"type": "E", "message": "m"} if number % 4 else number
-        return Resume(next(iter(state.bookmarks)), outcome, value)
+    if kind == "cancel":
+        return Cancel("enough")
+    if state.bookmarks and (kind in ("resume", "stimulus") or not state.ready):
+        return _end_wait(list(state.bookmarks.values())[number % len(state.bookmarks)], kind, number)
     if not state.ready:
         return None
+    step = state.ready[number % len(state.ready)]
     if kind == "raise":
-        return Raise(state.ready[0], Failure("E", "e"))
+        return Raise(step, Failure("E", "e"))
     if kind == "retry":
-        return Raise(state.ready[0], Failure("E", "e"), "2026-11-30T21:45:25.000Z")
-    return StepFinished(state.ready[0], [number, "", None, {"a": [number]}][number % 4])
+        return Raise(step, Failure("E", "e"), "2026-11-30T21:45:25.000Z")
+    return StepFinished(step, [number, "", None, {"a": [number]}][number % 4])
+
+
+def _end_wait(bookmark, kind, number):
+    if bookmark.stimulus and kind == "stimulus":
+        return Stimulate(bookmark.stimulus, [number])
+    if bookmark.waits_for != "child":
+        return Resume(bookmark.bookmark_id, "Done", number)
+    outcome = ["Completed", "Faulted", "Cancelled", "DispatchFailed"][number % 4]
+    return Resume(bookmark.bookmark_id, outcome, {"type": "E", "message": "m"} if number % 4 else number)
 
 
 def _replay(definition, state, stored):
@@ -358,25 +381,30 @@ def _replay(definition, state, stored):
 
 @given(TREES, STEPS, st.integers(0, 20))
 def test_a_snapshot_at_any_point_and_the_commands_after_it_give_the_same_state(root, choices, point):
-    definition = read_definition({"id": "w", "root": root})
+    definition = read_definition({"id": "w", "root": root, "options": OPTIONS[point % 2]})
     lived, stored = _commands(definition, choices)
-    state = State("i", {"a": 5, "total": 1}, parent=PARENT)
+    state = State("i", GIVEN, parent=PARENT)
     head = stored[:point]
     _replay(definition, state, head)
     while state.agenda:  # a burst never ends in the middle of a decision
         head.append(stored[len(head)])
         _replay(definition, state, head[-1:])
-    loaded = State.from_json(json.loads(dumps(state.to_json())), instance_id="i", status=state.status.value)
+    loaded = State.from_json(
+        json.loads(dumps(state.to_json())),
+        instance_id="i",
+        status=state.status.value,
+        correlation_id=state.correlation_id,
+    )
     _replay(definition, loaded, stored[len(head) :])
     assert loaded.to_json() == lived.to_json()
-    assert loaded.status == lived.status
+    assert (loaded.status, loaded.correlation_id) == (lived.status, lived.correlation_id)
 
 
 @given(TREES, STEPS)
 def test_a_replay_decides_the_same_intentions(root, choices):
     definition = read_definition({"id": "w", "root": root})
     _, stored = _commands(definition, choices)
-    one, other = (_replay(definition, State("i", {"a": 5, "total": 1}), stored) for _ in range(2))
+    one, other = (_replay(definition, State("i", GIVEN), stored) for _ in range(2))
     assert one == other
 
 

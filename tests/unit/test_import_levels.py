@@ -14,8 +14,8 @@ LEVELS = [
     {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths"},
     {"model", "settings"},
     # what definitions are made of
-    {"sandbox", "scopes", "sizes"},
-    {"expressions"},
+    {"intentions", "sandbox", "sizes"},
+    {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
     {"functions", "journal"},

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aftercommit.intentions import intend_start
 from aftercommit.model import (
     Abort,
     Bookmark,
@@ -23,7 +24,6 @@ from aftercommit.model import (
     command_from_json,
     command_to_json,
     dumps,
-    intend_start,
     size_of,
 )
 from tests.unit.trees import JSON

@@ -19,38 +19,105 @@ RETRIES = st.fixed_dictionaries(
     {"attempts_max": st.integers(1, 9)},
     optional={"backoff": st.integers(1, 3), "non_retryable": st.lists(TEXTS, max_size=2)},
 )
-OUTCOMES = st.sampled_from(["Dispatched", "Completed", "Faulted", "Cancelled", "DispatchFailed"])
+BAD_ENDINGS = ["Faulted", "Cancelled", "DispatchFailed"]
+INSTANTS = st.sampled_from(["2026-11-30T21:45:25Z", "2026-12-01T01:45:25+03:00"])
+# Names of branches: without dots, which could make two activities one path.
+BRANCHES = TEXTS.filter(lambda text: "." not in text)
+ERRORS = st.lists(st.sampled_from(["E", "Fault", "OSError", "Wrong"]), max_size=2)
 
 
 def _node(kind, required, optional):
-    optional = {**optional, "result": NAMES}
     return st.fixed_dictionaries({"type": st.just(kind), **required}, optional=optional)
 
 
 LEAVES = (
-    _node("Step", {"activity": NAMES}, {"inputs": VALUE_MAPS, "retry": RETRIES})
+    _node("Step", {"activity": NAMES}, {"inputs": VALUE_MAPS, "retry": RETRIES, "result": NAMES})
     | _node("SetVariable", {"variable": NAMES}, {"value": VALUES})
     | _node("Fault", {"message": VALUES}, {"code": TEXTS})
     | _node("Finish", {}, {"output": VALUES})
+    | _node("Correlate", {"correlation_id": TEXTS | EXPRESSIONS}, {})
+    | _node("Delay", {"seconds": st.integers(0, 99) | EXPRESSIONS}, {})
+    | _node("StartAt", {"at": INSTANTS | EXPRESSIONS}, {})
+    | _node("Event", {"name": NAMES}, {"payload": VALUE_MAPS, "starts": st.booleans(), "result": NAMES})
+    | _node(
+        "PublishEvent",
+        {"name": NAMES},
+        {"payload": VALUE_MAPS, "input": VALUES, "correlation_id": TEXTS, "local": st.booleans()},
+    )
+    | _node("RunTask", {"name": NAMES}, {"inputs": VALUE_MAPS, "result": NAMES})
 )
+ITEMS = st.lists(SCALARS, max_size=3)
+CONDITIONS = st.booleans() | EXPRESSIONS
+
+
+def _with_break(body):
+    """Bodies of loops: what may be anywhere, alone or before a Break."""
+    stop = st.just({"type": "Break"})
+    return (
+        body
+        | st.lists(body, max_size=2).map(
+            lambda some: {"type": "Sequence", "activities": [*some, {"type": "Break"}]}
+        )
+        | st.builds(lambda guarded, last: {"type": "Try", "body": guarded, "finally": last}, stop, body)
+    )
+
+
+def _dispatches(inner, *, wait, endings):
+    return _node(
+        "DispatchWorkflow",
+        {"workflow": NAMES, **({"wait": st.just(wait)} if wait else {})},
+        {
+            "input": VALUE_MAPS,
+            "version": st.integers(1, 99),
+            "correlation_id": EXPRESSIONS,
+            "channel": TEXTS,
+            "on": st.dictionaries(st.sampled_from(endings), inner, max_size=2),
+            "result": NAMES,
+        },
+    )
+
+
+@st.composite
+def _flowcharts(draw, inner):
+    """Flowcharts whose connections lead onwards, save those out of a task, which takes time."""
+    names = ["start", "middle", "last"]
+    places = st.integers(0, 2)
+    connections = [
+        {"from": names[min(ends)], "to": names[max(ends)], **draw(st.sampled_from([{}, {"outcome": "Done"}]))}
+        for ends in draw(st.lists(st.tuples(places, places), max_size=4))
+        if ends[0] != ends[1]
+    ]
+    activities = {name: draw(inner) for name in names}
+    if draw(st.booleans()):
+        activities["task"] = {"type": "RunTask", "name": "t"}
+        connections += [{"from": "last", "to": "task"}, {"from": "task", "to": "start", "outcome": "Done"}]
+    return {
+        "type": "Flowchart",
+        "activities": activities,
+        "start": draw(st.sampled_from(names)),
+        "connections": connections,
+        **draw(st.sampled_from([{}, {"joins": {"last": "all"}}, {"joins": {"middle": "any"}}])),
+    }
 
 
 def _composites(inner):
+    loop = {"item": NAMES, "index": st.just("number")}
     return (
         _node("Sequence", {"activities": st.lists(inner, max_size=4)}, {})
-        | _node("If", {"condition": VALUES, "then": inner}, {"otherwise": inner})
+        | _node("If", {"condition": CONDITIONS, "then": inner}, {"otherwise": inner})
         | _node(
-            "DispatchWorkflow",
-            {"workflow": NAMES},
-            {
-                "input": VALUE_MAPS,
-                "version": st.integers(1, 99),
-                "correlation_id": EXPRESSIONS,
-                "channel": TEXTS,
-                "wait": st.booleans(),
-                "on": st.dictionaries(OUTCOMES, inner, max_size=2),
-            },
+            "Switch",
+            {"value": VALUES, "cases": st.dictionaries(BRANCHES, inner, max_size=2)},
+            {"otherwise": inner},
         )
+        | _node("Fork", {"branches": st.lists(inner, max_size=3)}, {"wait": st.sampled_from(["all", "any"])})
+        | _node("While", {"condition": st.just(value=False) | EXPRESSIONS, "body": _with_break(inner)}, {})
+        | _node("ForEach", {"items": ITEMS | EXPRESSIONS, "body": _with_break(inner)}, loop)
+        | _node("ParallelForEach", {"items": ITEMS | EXPRESSIONS, "body": _with_break(inner)}, loop)
+        | _node("Try", {"body": inner}, {"handler": inner, "finally": inner, "errors": ERRORS})
+        | _dispatches(inner, wait=True, endings=["Completed", *BAD_ENDINGS])
+        | _dispatches(inner, wait=False, endings=["Dispatched"])
+        | _flowcharts(inner)
     )
 
 

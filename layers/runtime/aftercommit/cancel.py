@@ -14,12 +14,13 @@ from aftercommit.errors import (
     OvertakenError,
 )
 from aftercommit.instances import find_head, load
-from aftercommit.model import Cancel, InstanceStatus
+from aftercommit.model import Cancel, InstanceStatus, Json
 from aftercommit.outbox import ack, body_of, settle, withdrawal
 from aftercommit.tables import ItemRow
 from aftercommit.writes import Update, commit
 
 _TRIES_MAX = 20
+_REASON = "its parent waits no more"
 
 
 def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = None) -> bool:
@@ -49,9 +50,15 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
 
 
 def cancel_child(item: ItemRow, worker: Worker) -> None:
-    """See a cancel item through: withdraw the dispatch if its child was not admitted, else cancel that."""
+    """See a cancel item through: withdraw the dispatch if its child was not admitted, else cancel that.
+
+    If it speaks of several, they go one by one before the commit that settles it: if this dies midway, they
+    are met again, and those that are cancelled already stay as they are.
+    """
     del worker
     body = body_of(item)
+    for each in body.get("more", []):
+        _cancel_one(item, each)
     try:
         commit([withdrawal(item, body["item_id"]), ack(item, clock.now())])
     except ConditionFailedError as error:
@@ -60,9 +67,19 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
     else:
         return
     try:
-        if not cancel(item.tenant, item.instance_id, "its parent waits no more", ack=ack(item, clock.now())):
+        if not cancel(item.tenant, item.instance_id, _REASON, ack=ack(item, clock.now())):
             settle(item)  # it ended first: a late cancel changes nothing
     except NotFoundError:
         settle(item)  # its dispatch was given up, so there never was a child
     except ItemSettledError:
         return
+
+
+def _cancel_one(item: ItemRow, pair: dict[str, Json]) -> None:
+    try:
+        commit([withdrawal(item, pair["item_id"])])
+    except ConditionFailedError:
+        try:
+            cancel(item.tenant, pair["instance_id"], _REASON)
+        except NotFoundError:
+            return  # its dispatch was given up, so there never was a child

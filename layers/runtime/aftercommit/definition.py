@@ -7,7 +7,7 @@ from typing import Any
 
 from aftercommit import expressions, schema
 from aftercommit.activities import TYPES, Activity, Break, Step
-from aftercommit.activities.activity import Property
+from aftercommit.activities.activity import CHILD_KINDS, Property
 from aftercommit.activities.flowchart import are_connections
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.ids import derive_fingerprint
@@ -126,7 +126,7 @@ class _Reader:
         if kind is None:
             self.fault(path, f'unknown activity type "{data["type"]}"')
             return None
-        properties = kind.all_properties()
+        properties = kind.properties
         for name in sorted(data.keys() - properties.keys() - {"type"}):
             self.fault(f"{path}.{name}", f"{data['type']} has no such property")
         self.loops += kind.is_loop
@@ -137,6 +137,8 @@ class _Reader:
         self.loops -= kind.is_loop
         read = kind.__new__(kind)
         Activity.__init__(read, **values)
+        if path in self.activities:  # as `cases.a.cases.b`, which a case named "a.cases.b" has, too
+            self.fault(path, "two activities have this path; name a branch without dots")
         self.activities[path] = read
         self._check_whole(read, path)
         return read
@@ -172,6 +174,7 @@ class _Reader:
                 self.fault(path, f"must be one of {', '.join(each.choices)}")
         elif message := _PLAIN_FAULTS[each.kind](value):
             self.fault(path, message)
+            return None if each.kind in CHILD_KINDS else value
         return value
 
 

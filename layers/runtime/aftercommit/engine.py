@@ -5,11 +5,11 @@ run and waits remain. The same state, command and instant always give the same r
 the commands committed after it are all that a worker needs to go on where another died.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from aftercommit import clock, expressions
+from aftercommit import expressions
 from aftercommit.activities.activity import (
     NOTHING,
     Activity,
@@ -31,7 +31,8 @@ from aftercommit.activities.activity import (
 from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
-from aftercommit.ids import derive_child_id, derive_execution_id, derive_id
+from aftercommit.ids import derive_execution_id, derive_id
+from aftercommit.intentions import intend_cancels, intend_ending, intend_retry
 from aftercommit.journal import line_of
 from aftercommit.limits import (
     COMMIT_BYTES_MAX,
@@ -61,16 +62,12 @@ from aftercommit.model import (
     Start,
     State,
     Stimulate,
+    canonical,
     size_of,
 )
-from aftercommit.scopes import below, holder_of, lineage, visible_variables
-from aftercommit.sizes import charge, charge_memory, release
+from aftercommit.scopes import assign, below, lineage, visible_variables
+from aftercommit.sizes import charge, charge_memory, measured, release
 
-_OUTCOME_OF_ENDING = {
-    InstanceStatus.COMPLETED: Outcome.COMPLETED,
-    InstanceStatus.FAULTED: Outcome.FAULTED,
-    InstanceStatus.CANCELLED: Outcome.CANCELLED,
-}
 UNKNOWN_ACTIVITY = UnknownActivityError.__name__
 
 
@@ -105,7 +102,6 @@ class _Advance:
                 self.start()
             case Continue():
                 self.decision.applied = bool(self.state.agenda)
-                self.state.status = InstanceStatus.RUNNING
             case Finish():
                 self.finish(command)
             case Raise():
@@ -115,7 +111,6 @@ class _Advance:
             case Stimulate():
                 self.stimulate(command)
             case Cancel():
-                self.withdraw(list(self.state.executions.values()))
                 self.end(InstanceStatus.CANCELLED, failure=Failure("Cancelled", command.reason))
             case Abort():
                 self.incident(command.failure, None)
@@ -157,19 +152,9 @@ class _Advance:
             started_at=command.started_at,
             retry_at=command.retry_at,
         )
-        execution.status = ExecutionStatus.WAITING
-        self.state.bookmarks[bookmark_id] = Bookmark(
-            bookmark_id, execution.execution_id, "retry", until=command.retry_at
-        )
-        body = {"instance_id": self.state.instance_id, "bookmark_id": bookmark_id, "outcome": Outcome.DONE}
-        self.decision.intentions.append(
-            Intention(
-                ItemCommand.RESUME,
-                derive_id("retry", execution.execution_id, execution.attempt),
-                body,
-                deliver_at=clock.from_text(command.retry_at),
-            )
-        )
+        bookmark = Bookmark(bookmark_id, execution.execution_id, "retry", until=command.retry_at)
+        self.wait(execution, bookmark)
+        self.decision.intentions.append(intend_retry(self.state.instance_id, execution, bookmark))
 
     def resume(self, command: Resume) -> None:
         # A bookmark leaves the state with its first resume: a second one, however late, finds nothing.
@@ -180,10 +165,13 @@ class _Advance:
         self.consume(bookmark, command.outcome, command.value)
 
     def stimulate(self, command: Stimulate) -> None:
-        met = [each for each in self.state.bookmarks.values() if each.stimulus == command.stimulus]
+        # As text: to Python, true is 1.
+        wanted = canonical(command.stimulus)
+        met = [each for each in self.state.bookmarks.values() if canonical(each.stimulus) == wanted]
         self.decision.applied = bool(met)
-        for bookmark in met:
-            # One that is resumed may end the loop, or the fork, that another stood in.
+        # The last first, as each puts its moves in front: so the first to wait is the first to go on.
+        for bookmark in reversed(met):
+            # One that is resumed may fault, and end what another stood in.
             if bookmark.bookmark_id in self.state.bookmarks:
                 self.consume(bookmark, Outcome.DONE, command.value)
 
@@ -196,9 +184,7 @@ class _Advance:
             self.make_ready(execution)
         else:
             execution.status = ExecutionStatus.RUNNING
-            activity = self.activity(execution)
-            visit = self.visit(execution)
-            self.moment(execution, visit, partial(activity.resumed, visit, outcome, value))
+            self.moment(execution, lambda activity, visit: activity.resumed(visit, outcome, value))
 
     def take_ready(self, execution_id: str) -> Execution | None:
         # A step leaves `ready` with its first result: a second result of it finds nothing.
@@ -220,17 +206,18 @@ class _Advance:
                 failure = Failure("EndlessLoopError", f"{MOVES_MAX} moves without a step to run or a wait")
                 self.incident(failure, execution)
                 self.end(InstanceStatus.FAULTED, failure=failure)
-            elif execution.execution_id in self.state.executions:
-                self.carry_out(execution, move)
+            elif self.is_live(execution):
+                _CARRY_OUT[type(move)](self, execution, move)
         if not self.state.status.ended and not self.state.ready:
             self.rest()
 
     def fills_a_commit(self) -> bool:
         """Whether what is decided so far is as much as one transaction, or one row, should hold."""
-        intentions = self.decision.intentions
+        decision = self.decision
+        rows = len(decision.intentions) + len(decision.made) + len(decision.incidents)
         return (
-            len(intentions) + len(self.decision.made) >= COMMIT_INTENTIONS_MAX
-            or len(self.decision.journal) >= COMMIT_JOURNAL_LINES_MAX
+            rows >= COMMIT_INTENTIONS_MAX
+            or len(decision.journal) >= COMMIT_JOURNAL_LINES_MAX
             or self.intended_bytes >= COMMIT_BYTES_MAX
         )
 
@@ -241,8 +228,9 @@ class _Advance:
         else:
             self.end(InstanceStatus.FAULTED, failure=self.state.failure)
 
-    def carry_out(self, execution: Execution, move: Move) -> None:
-        _CARRY_OUT[type(move)](self, execution, move)
+    def is_live(self, execution: Execution) -> bool:
+        """Whether its moves still count: not those of one that was cancelled or has faulted."""
+        return execution.execution_id in self.state.executions and execution.status != ExecutionStatus.FAULTED
 
     def wait(self, execution: Execution, bookmark: Bookmark) -> None:
         execution.status = ExecutionStatus.WAITING
@@ -255,17 +243,15 @@ class _Advance:
         if bookmark.stimulus:
             self.decision.gone.append(bookmark)
 
-    def withdraw(self, executions: list[Execution]) -> None:
+    def withdraw(self, execution_ids: Iterable[str]) -> None:
         """Cancel the children that these executions wait for: nobody will take what they bring."""
-        waiting = {each.execution_id for each in executions}
-        for bookmark in self.state.bookmarks.values():
-            if bookmark.execution_id in waiting and bookmark.waits_for == "child":
-                body = {
-                    "instance_id": derive_child_id(bookmark.execution_id),
-                    "item_id": derive_id("dispatch", bookmark.execution_id),
-                }
-                item_id = derive_id("cancel", bookmark.execution_id)
-                self.decision.intentions.append(Intention(ItemCommand.CANCEL, item_id, body))
+        gone = set(execution_ids)
+        waiting = [each for each in self.state.bookmarks.values() if each.execution_id in gone]
+        self.decision.intentions += intend_cancels(
+            [each.execution_id for each in waiting if each.waits_for == "child"]
+        )
+        for bookmark in waiting:
+            self.drop(bookmark)
 
     def intend(self, execution: Execution, intention: Intention) -> None:
         self.decision.intentions.append(intention)
@@ -287,23 +273,25 @@ class _Advance:
         if move.given:
             execution.memory["locals"] = move.given
         self.state.executions[execution_id] = execution
-        visit = self.visit(execution)
-        self.moment(execution, visit, partial(self.activity(execution).enter, visit))
+        self.moment(execution, lambda activity, visit: activity.enter(visit))
 
     def make_ready(self, execution: Execution) -> None:
         execution.status = ExecutionStatus.READY
         self.state.ready.append(execution.execution_id)
 
     def break_loop(self, execution: Execution) -> None:
-        """End the nearest loop around an execution, with everything that runs in it."""
-        above = (each for each in lineage(self.state, execution) if self.activity(each).is_loop)
-        loop = next(above, None)
-        if loop is None:
-            self.fault(execution, Failure("BreakOutsideLoop", "there is no loop around this Break"))
-            return
-        self.note(execution, "completed")
-        self.cancel_below(loop)
-        self.complete(loop, Outcome.DONE)
+        """End the nearest loop around an execution, after the `finally` of every Try in between."""
+        for each in lineage(self.state, execution):
+            activity = self.activity(each)
+            if activity.is_loop or activity.holds_break(each.memory):
+                self.note(execution, "completed", outcome=Outcome.DONE)
+                self.cancel_below(each)
+                if activity.is_loop:
+                    self.complete(each, Outcome.DONE)
+                else:
+                    self.moment(each, lambda activity, visit: activity.child_broke(visit))
+                return
+        self.fault(execution, Failure("BreakOutsideLoop", "there is no loop around this Break"))
 
     def complete(
         self, execution: Execution, outcome: str, result: Json = NOTHING, *, started_at: str = ""
@@ -317,25 +305,21 @@ class _Advance:
         ):
             return
         self.note(execution, "completed", outcome=outcome, started_at=started_at)
-        del self.state.executions[execution.execution_id]
+        self.forget(execution)
         if not execution.scheduled_by:
             self.end_completed(NOTHING)
             return
         parent = self.state.executions[execution.scheduled_by]
         key = execution.activity_id[len(parent.activity_id) + 1 :]
-        visit = self.visit(parent)
-        self.moment(parent, visit, partial(self.activity(parent).child_ended, visit, key, outcome))
+        self.moment(parent, lambda activity, visit: activity.child_ended(visit, key, outcome))
 
     def fault(self, execution: Execution, failure: Failure, *, started_at: str = "") -> None:
         self.note(execution, "faulted", failure=failure, started_at=started_at)
-        catcher = next(
-            (each for each in lineage(self.state, execution) if each is not execution and self.catches(each)),
-            None,
-        )
+        above = (each for each in lineage(self.state, execution) if each is not execution)
+        catcher = next((each for each in above if self.activity(each).catches(each.memory)), None)
         if catcher:
             self.cancel_below(catcher)
-            visit = self.visit(catcher)
-            self.moment(catcher, visit, partial(self.activity(catcher).child_faulted, visit, failure))
+            self.moment(catcher, lambda activity, visit: activity.child_faulted(visit, failure))
             return
         self.incident(failure, execution)
         if self.definition.incidents == "fault":
@@ -346,9 +330,6 @@ class _Advance:
         execution.status = ExecutionStatus.FAULTED
         execution.memory = {}
         self.state.failure = self.state.failure or failure
-
-    def catches(self, execution: Execution) -> bool:
-        return self.activity(execution).catches(execution.memory)
 
     def finish_instance(self, execution: Execution, output: Json) -> None:
         self.note(execution, "completed")
@@ -370,29 +351,19 @@ class _Advance:
         """End the instance and, in the same decision, tell a parent that waits (I7)."""
         state = self.state
         state.status, state.output, state.failure = status, output, failure
-        for bookmark in list(state.bookmarks.values()):
-            self.drop(bookmark)
+        self.withdraw(state.executions)
         state.executions, state.ready = {}, []
-        self.state.agenda.clear()
-        if state.parent and state.parent.bookmark_id:
-            value = output if status == InstanceStatus.COMPLETED else (failure.to_json() if failure else None)
-            body = {
-                "instance_id": state.parent.instance_id,
-                "bookmark_id": state.parent.bookmark_id,
-                "outcome": _OUTCOME_OF_ENDING[status],
-                "value": value,
-            }
-            self.decision.intentions.append(
-                Intention(ItemCommand.RESUME, derive_id("ending", state.instance_id), body)
-            )
+        state.agenda.clear()
+        if ending := intend_ending(state):
+            self.decision.intentions.append(ending)
 
     # --- parts ---
 
     def activity(self, execution: Execution) -> Activity:
         return self.definition.activities[execution.activity_id]
 
-    def visit(self, execution: Execution) -> Visit:
-        return Visit(
+    def moment(self, execution: Execution, act: Callable[[Activity, Visit], None]) -> None:
+        visit = Visit(
             execution,
             partial(self.evaluate, execution.execution_id),
             self.state.instance_id,
@@ -401,10 +372,9 @@ class _Advance:
             self.at,
             self.state.trigger,
         )
-
-    def moment(self, execution: Execution, visit: Visit, act: partial[None]) -> None:
+        measured(self.state)
         try:
-            act()
+            act(self.activity(execution), visit)
             charge_memory(self.state, execution)
         except InstanceFaultError as error:
             self.fault(execution, failure_of(error))
@@ -419,15 +389,8 @@ class _Advance:
         return expressions.evaluate(value, scope, at=self.at, seed=seed)
 
     def set_variable(self, execution: Execution, variable: str, value: Json) -> bool:
-        """Set a variable where it is visible from here: the nearest loop that has it, else the instance."""
-        holder = holder_of(self.state, execution, variable)
         try:
-            if holder is None:
-                charge(self.state, variable, value)
-                self.state.variables[variable] = value
-            else:
-                holder.memory["locals"] = {**holder.memory["locals"], variable: value}
-                charge_memory(self.state, holder)
+            assign(self.state, execution, variable, value)
         except StateTooLargeError as error:
             self.fault(execution, failure_of(error))
             return False
@@ -436,17 +399,17 @@ class _Advance:
     def cancel_below(self, top: Execution) -> None:
         """Drop everything that runs or waits below an execution, with its bookmarks."""
         dropped = below(self.state, top)
-        self.withdraw(dropped)
+        gone = {each.execution_id for each in dropped}
+        self.withdraw(gone)
         for each in dropped:
-            release(self.state, each)
-            del self.state.executions[each.execution_id]
+            self.forget(each)
             if each.status in (ExecutionStatus.READY, ExecutionStatus.WAITING):
                 self.note(each, "cancelled")
-        gone = {each.execution_id for each in dropped}
         self.state.ready = [each for each in self.state.ready if each not in gone]
-        for bookmark in list(self.state.bookmarks.values()):
-            if bookmark.execution_id in gone:
-                self.drop(bookmark)
+
+    def forget(self, execution: Execution) -> None:
+        release(self.state, execution)
+        del self.state.executions[execution.execution_id]
 
     def incident(self, failure: Failure, execution: Execution | None) -> None:
         where = execution.execution_id if execution else self.state.instance_id

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 from aftercommit import clock, schema
 from aftercommit.errors import InputRefusedError, ResultTooLargeError, UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
+from aftercommit.intentions import intend_start
 from aftercommit.limits import (
     COMMIT_INTENTIONS_MAX,
     DELAY_SECONDS_MAX,
@@ -20,7 +21,7 @@ from aftercommit.limits import (
     NAME_CHARACTERS_MAX,
     RESULT_BYTES_MAX,
 )
-from aftercommit.model import Failure, Intention, Json, dumps, intend_start, size_of
+from aftercommit.model import Failure, Intention, Json, dumps, size_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from aftercommit.ids import derive_child_id, derive_id
-
 Json = Any  # dict, list, str, int, float, bool or None, nested
 
 
@@ -347,7 +345,9 @@ class Intention:
     """An effect to happen after the commit; becomes an outbox item.
 
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
-    depth}; for resume: {instance_id, bookmark_id, outcome, value?}.
+    depth}; for resume: {instance_id, bookmark_id, outcome, value?}; for cancel: {instance_id, item_id,
+    more?}, `more` being a list of such pairs; for stimulus: {stimulus, value?, correlation_id?,
+    instance_id?}.
     """
 
     command: ItemCommand
@@ -363,62 +363,6 @@ class Intention:
     def from_json(cls, written: dict[str, Json]) -> "Intention":
         """Read it back."""
         return cls(ItemCommand(written["command"]), written["item_id"], written["body"])
-
-
-def intend_start(
-    scheduled_by: str,
-    *,
-    definition_id: str,
-    version: int | None,
-    input: dict[str, Json],  # noqa: A002 - the word of the design
-    correlation_id: str | None,
-    channel: str | None,
-    depth: int,
-    bookmark_id: str | None = None,
-) -> Intention:
-    """Intend the start of a child; its id and the item's derive from `scheduled_by`, the same each time."""
-    body = {
-        "instance_id": derive_child_id(scheduled_by),
-        "definition_id": definition_id,
-        "version": version,
-        "input": input,
-        "correlation_id": correlation_id,
-        "channel": channel,
-        "depth": depth,
-        "bookmark_id": bookmark_id,
-    }
-    return Intention(
-        ItemCommand.START,
-        derive_id("dispatch", scheduled_by),
-        {key: value for key, value in body.items() if value is not None},
-    )
-
-
-def intend_stimulus(
-    unique: str,
-    *,
-    at: float,
-    name: str,
-    payload: dict[str, Json],
-    value: Json,
-    correlation_id: str | None = None,
-    instance_id: str | None = None,
-) -> Intention:
-    """Intend a stimulus. Its id begins with its time, so that those of one key are applied in order.
-
-    `correlation_id` and `instance_id` narrow down whom it reaches.
-    """
-    body = {
-        "stimulus": {"name": name, "payload": payload},
-        "value": value,
-        "correlation_id": correlation_id,
-        "instance_id": instance_id,
-    }
-    return Intention(
-        ItemCommand.STIMULUS,
-        f"{int(at * 1000):013}-{unique}",
-        {key: each for key, each in body.items() if each is not None},
-    )
 
 
 @dataclass(slots=True)

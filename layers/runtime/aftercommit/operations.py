@@ -5,8 +5,9 @@ from aftercommit.activities.event import event_name
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError, TooLargeError
 from aftercommit.ids import new_instance_id
+from aftercommit.intentions import intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX
-from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, intend_stimulus, size_of
+from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, size_of
 from aftercommit.outbox import body_of, find_item, item_put
 from aftercommit.tables import ItemRow, key_of
 from aftercommit.tokens import read_token

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from aftercommit.model import Execution, Json, State
+from aftercommit.sizes import charge, charge_locals
 
 
 def lineage(state: State, execution: Execution) -> Iterator[Execution]:
@@ -23,11 +24,19 @@ def visible_variables(state: State, execution: Execution) -> dict[str, Json]:
     return variables
 
 
-def holder_of(state: State, execution: Execution, variable: str) -> Execution | None:
-    """Return the execution whose loop variable a name means here, or None if it is the instance's."""
-    return next(
-        (each for each in lineage(state, execution) if variable in each.memory.get("locals", ())), None
-    )
+def assign(state: State, execution: Execution, variable: str, value: Json) -> None:
+    """Set a variable where it is visible from here: the nearest loop that gives it, else the instance.
+
+    Raises StateTooLargeError, with nothing changed.
+    """
+    for each in lineage(state, execution):
+        if variable in each.memory.get("locals", ()):
+            given = {**each.memory["locals"], variable: value}
+            charge_locals(state, each, given)
+            each.memory["locals"] = given
+            return
+    charge(state, variable, value)
+    state.variables[variable] = value
 
 
 def below(state: State, top: Execution) -> list[Execution]:

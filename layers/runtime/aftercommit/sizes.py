@@ -21,10 +21,18 @@ def charge(state: State, name: str, value: Json) -> None:
 
 
 def charge_memory(state: State, execution: Execution) -> None:
-    """Account for what an execution keeps; raises StateTooLargeError."""
+    """Account for what an execution keeps; raises StateTooLargeError.
+
+    None of it changes once it is kept, save variables: so a loop over many items measures them once.
+    """
     for kind in _LARGE:
-        if kind in execution.memory:
+        if kind in execution.memory and _name(kind, execution) not in measured(state):
             charge(state, _name(kind, execution), execution.memory[kind])
+
+
+def charge_locals(state: State, execution: Execution, given: dict[str, Json]) -> None:
+    """Account for variables that an execution is about to have instead of those it has."""
+    charge(state, _name("locals", execution), given)
 
 
 def release(state: State, execution: Execution) -> None:
@@ -49,4 +57,4 @@ def measured(state: State) -> dict[str, int]:
 
 
 def _name(kind: str, execution: Execution) -> str:
-    return f"{kind} of {execution.activity_id} ({execution.execution_id[:8]})"
+    return f"{kind} of {execution.activity_id} ({execution.execution_id})"

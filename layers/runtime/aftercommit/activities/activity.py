@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aftercommit import clock
+from aftercommit.errors import ExpressionError
 from aftercommit.expressions import to_json
 from aftercommit.ids import derive_id
+from aftercommit.limits import NAME_CHARACTERS_MAX
 from aftercommit.model import Bookmark, Execution, Failure, Intention, ItemCommand, Json, Outcome
 
 if TYPE_CHECKING:
@@ -137,6 +139,14 @@ class Visit:
         """What this execution keeps between its moments."""
         return self.execution.memory
 
+    def evaluate_correlation_id(self, asked: Json) -> str | None:
+        """Evaluate a correlation id; None is well. Raises ExpressionError for what can be none."""
+        given: Json = self.evaluate(asked)
+        if given is not None and not (isinstance(given, str) and 1 <= len(given) <= NAME_CHARACTERS_MAX):
+            told = f"a correlation id is a text of 1 to {NAME_CHARACTERS_MAX} characters"
+            raise ExpressionError(str(asked), told)
+        return given
+
     def schedule(self, key: str, iteration: int = 0, given: dict[str, Json] | None = None) -> None:
         """Run a child; its identity is this execution, the child's place and `iteration`.
 
@@ -234,10 +244,10 @@ class Activity:
 
     properties: ClassVar[dict[str, Property]]
     is_loop: ClassVar[bool] = False  # whether a Break below ends it
-    result: str | None
+    result: str | None = None  # the variable for what it gives, of those that give something
 
     def __init__(self, **values: Any) -> None:
-        for name in self.all_properties():
+        for name in self.properties:
             setattr(self, name, values.pop(name, None))
         if values:
             raise TypeError(f"{self.type} has no property {', '.join(sorted(values))}")
@@ -246,11 +256,6 @@ class Activity:
     def type(self) -> str:
         """The activity's type in a tree."""
         return type(self).__name__
-
-    @classmethod
-    def all_properties(cls) -> dict[str, Property]:
-        """Return its own properties, and those that every activity has."""
-        return {**cls.properties, "result": Property("variable")}
 
     def children(self) -> Iterator[tuple[str, Activity]]:
         """Yield (key, child), the key being the child's place in here, as `then` or `activities[0]`."""
@@ -270,7 +275,7 @@ class Activity:
     def to_json(self) -> dict[str, Json]:
         """Return the node as data, without properties that were not given."""
         written: dict[str, Json] = {"type": self.type}
-        for name, each in self.all_properties().items():
+        for name, each in self.properties.items():
             value = getattr(self, name)
             if value is None:
                 continue
@@ -314,6 +319,15 @@ class Activity:
         """Whether a fault below an execution that remembers `memory` is offered to `child_faulted`."""
         del memory
         return False
+
+    def holds_break(self, memory: dict[str, Json]) -> bool:
+        """Whether a Break below an execution that remembers `memory` is offered to `child_broke` first."""
+        del memory
+        return False
+
+    def child_broke(self, visit: Visit) -> None:
+        """Do what is left to do, then break the loop; what ran below is gone already."""
+        raise NotImplementedError
 
     def child_faulted(self, visit: Visit, failure: Failure) -> None:
         """Go on after a fault below; what ran there is gone already."""

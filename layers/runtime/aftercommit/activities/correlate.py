@@ -2,7 +2,6 @@
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
-from aftercommit.limits import NAME_CHARACTERS_MAX
 from aftercommit.model import Json
 
 
@@ -12,16 +11,13 @@ class Correlate(Activity):
     properties = {"correlation_id": Property("value", required=True)}
     correlation_id: Json
 
-    def __init__(self, correlation_id: Json, *, result: str | None = None) -> None:
-        super().__init__(correlation_id=correlation_id, result=result)
+    def __init__(self, correlation_id: Json) -> None:
+        super().__init__(correlation_id=correlation_id)
 
     def enter(self, visit: Visit) -> None:
         """Set it and go on."""
-        chosen = visit.evaluate(self.correlation_id)
-        if not isinstance(chosen, str) or not 1 <= len(chosen) <= NAME_CHARACTERS_MAX:
-            raise ExpressionError(
-                str(self.correlation_id),
-                f"a correlation id is a text of 1 to {NAME_CHARACTERS_MAX} characters",
-            )
+        chosen = visit.evaluate_correlation_id(self.correlation_id)
+        if chosen is None:
+            raise ExpressionError(str(self.correlation_id), "gives nothing to correlate by")
         visit.correlate(chosen)
         visit.complete()

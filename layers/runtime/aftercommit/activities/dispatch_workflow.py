@@ -1,10 +1,10 @@
 """DispatchWorkflow: start a child workflow after the commit that decided it, and wait for it or not."""
 
 from aftercommit.activities.activity import Activity, Property, Visit
-from aftercommit.errors import ExpressionError
 from aftercommit.ids import derive_child_id
-from aftercommit.limits import INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
-from aftercommit.model import Failure, Json, Outcome, intend_start, size_of
+from aftercommit.intentions import intend_start
+from aftercommit.limits import INPUT_BYTES_MAX
+from aftercommit.model import Failure, Json, Outcome, size_of
 
 _BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
 
@@ -26,6 +26,7 @@ class DispatchWorkflow(Activity):
         "channel": Property("text"),
         "wait": Property("flag"),
         "on": Property("branches"),
+        "result": Property("variable"),
     }
     workflow: str
     version: int | None
@@ -62,11 +63,17 @@ class DispatchWorkflow(Activity):
         """Only while it waits for its child."""
         return bool(self.wait)
 
+    def find_faults(self) -> list[tuple[str, str]]:
+        """Refuse a branch for an outcome that cannot happen."""
+        possible = (Outcome.COMPLETED, *_BAD_ENDINGS) if self.wait else (Outcome.DISPATCHED,)
+        how = "waiting" if self.wait else "not waiting"
+        told = f"{how}, it cannot end so; it ends {', '.join(possible)}"
+        return [(f"on.{outcome}", told) for outcome in self.on or {} if outcome not in possible]
+
     def enter(self, visit: Visit) -> None:
         """Intend the start; the child's id derives from this execution, so a repeat names the same child."""
         execution_id = visit.execution.execution_id
-        correlation_id = visit.evaluate(self.correlation_id)
-        check_correlation_id(self.correlation_id, correlation_id)
+        correlation_id = visit.evaluate_correlation_id(self.correlation_id)
         given = visit.evaluate(self.input or {})
         if size_of(given) > INPUT_BYTES_MAX:
             told = f"the input of {self.workflow} is {size_of(given)} bytes; at most {INPUT_BYTES_MAX} go in"
@@ -112,10 +119,3 @@ class DispatchWorkflow(Activity):
             visit.schedule(f"on.{outcome}")
         else:
             visit.complete(outcome, result)
-
-
-def check_correlation_id(asked: Json, value: Json) -> None:
-    """Refuse what cannot be a correlation id; none is well."""
-    if value is not None and not (isinstance(value, str) and 1 <= len(value) <= NAME_CHARACTERS_MAX):
-        told = f"a correlation id is a text of 1 to {NAME_CHARACTERS_MAX} characters"
-        raise ExpressionError(str(asked), told)

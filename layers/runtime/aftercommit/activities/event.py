@@ -3,8 +3,9 @@
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
 from aftercommit.ids import derive_id
+from aftercommit.intentions import intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX
-from aftercommit.model import Json, intend_stimulus, size_of
+from aftercommit.model import Json, size_of
 
 EVENT = "event"
 
@@ -24,6 +25,7 @@ class Event(Activity):
         "name": Property("text", required=True),
         "payload": Property("value_map"),
         "starts": Property("flag"),
+        "result": Property("variable"),
     }
     name: str
     payload: dict[str, Json] | None
@@ -87,7 +89,6 @@ class PublishEvent(Activity):
         input: Json = None,  # noqa: A002 - the word of the design
         correlation_id: Json = None,
         local: bool = False,
-        result: str | None = None,
     ) -> None:
         super().__init__(
             name=name,
@@ -95,7 +96,6 @@ class PublishEvent(Activity):
             input=input,
             correlation_id=correlation_id,
             local=local or None,
-            result=result,
         )
 
     def enter(self, visit: Visit) -> None:
@@ -103,9 +103,7 @@ class PublishEvent(Activity):
         given = visit.evaluate(self.input)
         if size_of(given) > INPUT_BYTES_MAX:
             raise ExpressionError(str(self.input), f"an event's input has at most {INPUT_BYTES_MAX} bytes")
-        correlation_id = visit.evaluate(self.correlation_id)
-        if correlation_id is not None and not isinstance(correlation_id, str):
-            raise ExpressionError(str(self.correlation_id), "a correlation id must be text")
+        correlation_id = visit.evaluate_correlation_id(self.correlation_id)
         visit.intend(
             intend_stimulus(
                 derive_id("published", visit.execution.execution_id),
@@ -126,7 +124,11 @@ class RunTask(Activity):
     `inputs` are for them to see: with the instance's bookmarks, each task is shown with its token.
     """
 
-    properties = {"name": Property("text", required=True), "inputs": Property("value_map")}
+    properties = {
+        "name": Property("text", required=True),
+        "inputs": Property("value_map"),
+        "result": Property("variable"),
+    }
     name: str
     inputs: dict[str, Json] | None
 

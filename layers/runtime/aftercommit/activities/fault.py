@@ -12,8 +12,8 @@ class Fault(Activity):
     message: Json
     code: str | None
 
-    def __init__(self, message: Json, *, code: str | None = None, result: str | None = None) -> None:
-        super().__init__(message=message, code=code, result=result)
+    def __init__(self, message: Json, *, code: str | None = None) -> None:
+        super().__init__(message=message, code=code)
 
     def enter(self, visit: Visit) -> None:
         """Fault."""

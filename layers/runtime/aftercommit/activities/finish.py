@@ -10,8 +10,8 @@ class Finish(Activity):
     properties = {"output": Property("value")}
     output: Json
 
-    def __init__(self, output: Json = None, *, result: str | None = None) -> None:
-        super().__init__(output=output, result=result)
+    def __init__(self, output: Json = None) -> None:
+        super().__init__(output=output)
 
     def enter(self, visit: Visit) -> None:
         """End the instance."""

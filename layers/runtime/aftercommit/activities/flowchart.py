@@ -18,8 +18,10 @@ def are_connections(value: Json) -> bool:
     )
 
 
-def takes_time(activity: Activity) -> bool:
-    """Whether an activity, or one below it, is run by a worker or waits."""
+def takes_time(activity: Activity | None) -> bool:
+    """Whether an activity, or one below it, is run by a worker or waits; a faulty one is told already."""
+    if activity is None:
+        return True
     return activity.takes_time() or any(takes_time(child) for _, child in activity.children())
 
 
@@ -48,20 +50,18 @@ class Flowchart(Activity):
         *,
         start: str,
         joins: dict[str, str] | None = None,
-        result: str | None = None,
     ) -> None:
-        super().__init__(
-            activities=activities, connections=connections, start=start, joins=joins, result=result
-        )
+        super().__init__(activities=activities, connections=connections, start=start, joins=joins)
 
     def find_faults(self) -> list[tuple[str, str]]:
         """Refuse names that are no activity here, and cycles that turn without a step or a wait."""
         given: Json = self.activities
+        start: Json = self.start
         if not isinstance(given, dict) or not are_connections(self.connections or []):
             return []
         faults = []
-        if self.start not in self.activities:
-            faults.append(("start", f"no activity {self.start!r} here"))
+        if isinstance(start, str) and start not in self.activities:
+            faults.append(("start", f"no activity {start!r} here"))
         for index, each in enumerate(self.connections or []):
             faults += [
                 (f"connections[{index}].{end}", f"no activity {each[end]!r} here")

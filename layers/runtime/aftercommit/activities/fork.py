@@ -16,8 +16,8 @@ class Fork(Activity):
     branches: list[Activity]
     wait: str | None
 
-    def __init__(self, *branches: Activity, wait: str | None = None, result: str | None = None) -> None:
-        super().__init__(branches=list(branches), wait=wait, result=result)
+    def __init__(self, *branches: Activity, wait: str | None = None) -> None:
+        super().__init__(branches=list(branches), wait=wait)
 
     def enter(self, visit: Visit) -> None:
         """Begin all branches."""

@@ -22,10 +22,8 @@ class If(Activity):
         condition: Json,
         then: Activity,
         otherwise: Activity | None = None,
-        *,
-        result: str | None = None,
     ) -> None:
-        super().__init__(condition=condition, then=then, otherwise=otherwise, result=result)
+        super().__init__(condition=condition, then=then, otherwise=otherwise)
 
     def enter(self, visit: Visit) -> None:
         """Choose."""

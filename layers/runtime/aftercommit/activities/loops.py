@@ -16,8 +16,8 @@ class While(Activity):
     condition: Json
     body: Activity
 
-    def __init__(self, condition: Json, body: Activity, *, result: str | None = None) -> None:
-        super().__init__(condition=condition, body=body, result=result)
+    def __init__(self, condition: Json, body: Activity) -> None:
+        super().__init__(condition=condition, body=body)
 
     def enter(self, visit: Visit) -> None:
         """Begin the first round."""
@@ -58,9 +58,13 @@ class _ForItems(Activity):
         *,
         item: str | None = None,
         index: str | None = None,
-        result: str | None = None,
     ) -> None:
-        super().__init__(items=items, body=body, item=item, index=index, result=result)
+        super().__init__(items=items, body=body, item=item, index=index)
+
+    def find_faults(self) -> list[tuple[str, str]]:
+        """Refuse one name for two things."""
+        same = isinstance(self.index, str) and self.index == (self.item or "item")
+        return [("index", "is the name of the item, too")] if same else []
 
     def take_items(self, visit: Visit) -> list[Json]:
         """Evaluate the list; nothing is an empty one, as JSONata gives nothing for no match."""
@@ -125,8 +129,8 @@ class Break(Activity):
 
     properties = {}
 
-    def __init__(self, *, result: str | None = None) -> None:
-        super().__init__(result=result)
+    def __init__(self) -> None:
+        super().__init__()
 
     def enter(self, visit: Visit) -> None:
         """Leave."""

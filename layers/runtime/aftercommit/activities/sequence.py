@@ -9,8 +9,8 @@ class Sequence(Activity):
     properties = {"activities": Property("children", required=True)}
     activities: list[Activity]
 
-    def __init__(self, *activities: Activity, result: str | None = None) -> None:
-        super().__init__(activities=list(activities), result=result)
+    def __init__(self, *activities: Activity) -> None:
+        super().__init__(activities=list(activities))
 
     def enter(self, visit: Visit) -> None:
         """Run the first."""

@@ -11,8 +11,8 @@ class SetVariable(Activity):
     variable: str
     value: Json
 
-    def __init__(self, variable: str, value: Json, *, result: str | None = None) -> None:
-        super().__init__(variable=variable, value=value, result=result)
+    def __init__(self, variable: str, value: Json) -> None:
+        super().__init__(variable=variable, value=value)
 
     def enter(self, visit: Visit) -> None:
         """Set it and go on."""

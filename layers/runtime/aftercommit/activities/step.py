@@ -18,6 +18,7 @@ class Step(Activity):
         "activity": Property("text", required=True),
         "inputs": Property("value_map"),
         "retry": Property("options"),
+        "result": Property("variable"),
     }
     activity: str
     inputs: dict[str, Json] | None

@@ -22,10 +22,8 @@ class Switch(Activity):
         value: Json,
         cases: dict[str, Activity],
         otherwise: Activity | None = None,
-        *,
-        result: str | None = None,
     ) -> None:
-        super().__init__(value=value, cases=cases, otherwise=otherwise, result=result)
+        super().__init__(value=value, cases=cases, otherwise=otherwise)
 
     def enter(self, visit: Visit) -> None:
         """Choose."""

@@ -14,8 +14,8 @@ class Delay(Activity):
     properties = {"seconds": Property("value", required=True)}
     seconds: Json
 
-    def __init__(self, seconds: Json, *, result: str | None = None) -> None:
-        super().__init__(seconds=seconds, result=result)
+    def __init__(self, seconds: Json) -> None:
+        super().__init__(seconds=seconds)
 
     def takes_time(self) -> bool:
         """Say so: it does."""
@@ -42,8 +42,8 @@ class StartAt(Activity):
     properties = {"at": Property("value", required=True)}
     at: Json
 
-    def __init__(self, at: Json, *, result: str | None = None) -> None:
-        super().__init__(at=at, result=result)
+    def __init__(self, at: Json) -> None:
+        super().__init__(at=at)
 
     def takes_time(self) -> bool:
         """Say so: it does."""

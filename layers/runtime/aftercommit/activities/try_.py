@@ -9,6 +9,7 @@ class Try(Activity):
 
     The handler sees the fault as `var.error` ({type, message}). A handler that faults counts as none: the
     first fault goes on outwards, after `finally`. With `errors`, only faults of those types are handled.
+    `finally` also runs when a Break leaves, but not when all is cancelled from outside, or Finish ends it.
     """
 
     properties = {
@@ -28,9 +29,8 @@ class Try(Activity):
         handler: Activity | None = None,
         finally_: Activity | None = None,
         errors: list[str] | None = None,
-        result: str | None = None,
     ) -> None:
-        super().__init__(body=body, handler=handler, errors=errors, result=result, **{"finally": finally_})
+        super().__init__(body=body, handler=handler, errors=errors, **{"finally": finally_})
 
     def enter(self, visit: Visit) -> None:
         """Begin the body."""
@@ -40,6 +40,16 @@ class Try(Activity):
     def catches(self, memory: dict[str, Json]) -> bool:
         """Take faults of the body and of the handler; those of `finally` go outwards."""
         return memory.get("phase") != "finally"
+
+    def holds_break(self, memory: dict[str, Json]) -> bool:
+        """Let `finally` go first."""
+        return memory.get("phase") != "finally" and getattr(self, "finally") is not None
+
+    def child_broke(self, visit: Visit) -> None:
+        """Go on to `finally`; a Break in the handler leaves the fault behind, too."""
+        visit.memory.pop("failure", None)
+        visit.memory["breaks"] = True
+        self._finally(visit)
 
     def child_faulted(self, visit: Visit, failure: Failure) -> None:
         """Handle a fault of the body; one of the handler lets the body's go on outwards."""
@@ -71,5 +81,7 @@ class Try(Activity):
     def _end(self, visit: Visit) -> None:
         if "failure" in visit.memory:
             visit.fault(Failure(**visit.memory["failure"]))
+        elif "breaks" in visit.memory:
+            visit.break_loop()
         else:
             visit.complete()

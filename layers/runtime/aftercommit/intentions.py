@@ -1,0 +1,118 @@
+"""Intentions: how each kind is made. Its id derives from what decides it, so a repeat makes the same one."""
+
+from aftercommit import clock
+from aftercommit.ids import derive_child_id, derive_id
+from aftercommit.model import (
+    Bookmark,
+    Execution,
+    InstanceStatus,
+    Intention,
+    ItemCommand,
+    Json,
+    Outcome,
+    State,
+)
+
+_CANCELS_MAX = 25  # children that one intention speaks of
+_OUTCOME_OF_ENDING = {
+    InstanceStatus.COMPLETED: Outcome.COMPLETED,
+    InstanceStatus.FAULTED: Outcome.FAULTED,
+    InstanceStatus.CANCELLED: Outcome.CANCELLED,
+}
+
+
+def intend_start(
+    scheduled_by: str,
+    *,
+    definition_id: str,
+    version: int | None,
+    input: dict[str, Json],  # noqa: A002 - the word of the design
+    correlation_id: str | None,
+    channel: str | None,
+    depth: int,
+    bookmark_id: str | None = None,
+) -> Intention:
+    """Intend the start of a child; its id and the item's derive from `scheduled_by`, the same each time."""
+    body = {
+        "instance_id": derive_child_id(scheduled_by),
+        "definition_id": definition_id,
+        "version": version,
+        "input": input,
+        "correlation_id": correlation_id,
+        "channel": channel,
+        "depth": depth,
+        "bookmark_id": bookmark_id,
+    }
+    return Intention(
+        ItemCommand.START,
+        derive_id("dispatch", scheduled_by),
+        {key: value for key, value in body.items() if value is not None},
+    )
+
+
+def intend_stimulus(
+    unique: str,
+    *,
+    at: float,
+    name: str,
+    payload: dict[str, Json],
+    value: Json,
+    correlation_id: str | None = None,
+    instance_id: str | None = None,
+) -> Intention:
+    """Intend a stimulus. Its id begins with its time, so that those of one key are applied in order.
+
+    `correlation_id` and `instance_id` narrow down whom it reaches.
+    """
+    body = {
+        "stimulus": {"name": name, "payload": payload},
+        "value": value,
+        "correlation_id": correlation_id,
+        "instance_id": instance_id,
+    }
+    return Intention(
+        ItemCommand.STIMULUS,
+        f"{int(at * 1000):013}-{unique}",
+        {key: each for key, each in body.items() if each is not None},
+    )
+
+
+def intend_cancels(execution_ids: list[str]) -> list[Intention]:
+    """Intend that the children are not wanted any more that these executions have started and wait for.
+
+    One intention speaks of many, so that however wide a fan-out was, it can be cancelled in one commit.
+    """
+    pairs = [
+        {"instance_id": derive_child_id(each), "item_id": derive_id("dispatch", each)}
+        for each in execution_ids
+    ]
+    intentions = []
+    for first in range(0, len(pairs), _CANCELS_MAX):
+        body: dict[str, Json] = dict(pairs[first])
+        if more := pairs[first + 1 : first + _CANCELS_MAX]:
+            body["more"] = more
+        item_id = derive_id("cancel", execution_ids[first])
+        intentions.append(Intention(ItemCommand.CANCEL, item_id, body))
+    return intentions
+
+
+def intend_retry(instance_id: str, execution: Execution, bookmark: Bookmark) -> Intention:
+    """Intend the next attempt of a step, when its bookmark is due."""
+    body = {"instance_id": instance_id, "bookmark_id": bookmark.bookmark_id, "outcome": Outcome.DONE}
+    item_id = derive_id("retry", execution.execution_id, execution.attempt)
+    deliver_at = clock.from_text(bookmark.until) if bookmark.until else None
+    return Intention(ItemCommand.RESUME, item_id, body, deliver_at=deliver_at)
+
+
+def intend_ending(state: State) -> Intention | None:
+    """Intend to tell the parent that waits, if one does, how the instance has ended."""
+    if state.parent is None or not state.parent.bookmark_id:
+        return None
+    failure = state.failure.to_json() if state.failure else None
+    body = {
+        "instance_id": state.parent.instance_id,
+        "bookmark_id": state.parent.bookmark_id,
+        "outcome": _OUTCOME_OF_ENDING[state.status],
+        "value": state.output if state.status == InstanceStatus.COMPLETED else failure,
+    }
+    return Intention(ItemCommand.RESUME, derive_id("ending", state.instance_id), body)
