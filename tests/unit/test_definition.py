@@ -191,3 +191,67 @@ def test_good_names(name):
 @pytest.mark.parametrize("name", ["", "-a", ".a", "a b", "a#b", "a/b", "ä", "x" * 201, None, 5, "a\n"])
 def test_bad_names(name):
     assert "begin with a letter or digit" in find_name_fault(name)
+
+
+def test_a_result_of_what_gives_none_is_refused_with_its_path():
+    branch = {"type": "SetVariable", "variable": "x", "result": "y"}
+    faults = faults_of({"id": "a", "root": {"type": "Fork", "branches": [branch], "result": "z"}})
+    assert faults == {
+        "root.result": "Fork has no such property",
+        "root.branches[0].result": "SetVariable has no such property",
+    }
+
+
+@pytest.mark.parametrize(
+    ("wait", "possible"),
+    [
+        (None, ["Dispatched"]),
+        (False, ["Dispatched"]),
+        (True, ["Completed", "Faulted", "Cancelled", "DispatchFailed"]),
+    ],
+)
+def test_a_branch_for_an_outcome_that_cannot_happen_is_refused(wait, possible):
+    outcomes = ["Dispatched", "Completed", "Faulted", "Cancelled", "DispatchFailed", "faulted"]
+    root = {
+        "type": "DispatchWorkflow",
+        "workflow": "c",
+        "on": {each: {"type": "Finish"} for each in outcomes},
+    }
+    if wait is not None:
+        root["wait"] = wait
+    faults = faults_of({"id": "a", "root": root})
+    assert set(faults) == {f"root.on.{each}" for each in outcomes if each not in possible}
+    assert all(", ".join(possible) in message for message in faults.values())
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "told"),
+    [
+        ({"type": "Fork", "branches": [], "wait": "some"}, "root.wait", "must be one of all, any"),
+        ({"type": "Fork", "branches": [], "wait": ["all"]}, "root.wait", "must be one of all, any"),
+        ({"type": "Try", "body": {"type": "Finish"}, "errors": "E"}, "root.errors", "a list of texts"),
+        ({"type": "Try", "body": {"type": "Finish"}, "errors": ["E", 5]}, "root.errors", "a list of texts"),
+        ({"type": "Try"}, "root.body", "is missing"),
+        ({"type": "Try", "body": {"type": "Finish"}, "finally": []}, "root.finally", "expected an activity"),
+        ({"type": "Switch", "value": 1, "cases": []}, "root.cases", "an object of activities"),
+        ({"type": "Delay"}, "root.seconds", "is missing"),
+        ({"type": "Event", "name": "e", "payload": "text"}, "root.payload", "must be an object"),
+        ({"type": "Event", "name": "e", "starts": 1}, "root.starts", "must be true or false"),
+        ({"type": "RunTask", "name": ""}, "root.name", "not empty"),
+        ({"type": "While", "condition": "{% 1 + %}", "body": {"type": "Finish"}}, "root.condition", ""),
+        (
+            {"type": "ForEach", "items": [], "body": {"type": "Finish"}, "item": "a b"},
+            "root.item",
+            "a variable's name",
+        ),
+        (
+            {"type": "ForEach", "items": [], "body": {"type": "Finish"}, "index": "item"},
+            "root.index",
+            "is the name of the item",
+        ),
+    ],
+)
+def test_faults_of_the_catalogue_are_told_with_their_paths(root, path, told):
+    faults = faults_of({"id": "a", "root": root})
+    assert list(faults) == [path]
+    assert told in faults[path]

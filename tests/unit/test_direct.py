@@ -2,7 +2,27 @@
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Fault, If, Retry, Sequence, Step, Workflow, activity, direct, var
+from aftercommit import (
+    Correlate,
+    Delay,
+    DispatchWorkflow,
+    Event,
+    Fault,
+    ForEach,
+    Fork,
+    If,
+    PublishEvent,
+    Retry,
+    RunTask,
+    Sequence,
+    SetVariable,
+    Step,
+    Workflow,
+    activity,
+    direct,
+    expr,
+    var,
+)
 from aftercommit import inputs as given_inputs
 from aftercommit.errors import InputRefusedError
 from aftercommit.model import InstanceStatus
@@ -163,3 +183,92 @@ def test_a_fault_in_a_child_reaches_the_parent():
     result = direct.run(parent, workflows=[bad])
     assert result.failure.type == "ChildFaultedError"
     assert result.children[0].failure.type == "No"
+
+
+# --- waits ---
+
+paid = Event("paid", payload={"order": given_inputs.id}, result="payment")
+pay_or_remind = Workflow(
+    "pay-or-remind",
+    inputs={"id": str},
+    root=Fork(paid, Sequence(Delay(86_400), SetVariable("late", value=True)), wait="any"),
+    output={"by": var.payment.by, "late": var.late},
+)
+
+
+def test_an_event_comes_before_any_time_is_skipped():
+    sent = [PublishEvent("paid", payload={"order": "o-1"}, input={"by": "card"})]
+    result = direct.run(pay_or_remind, {"id": "o-1"}, events=sent)
+    assert result.output == {"by": "card", "late": None}
+
+
+@pytest.mark.parametrize("payload", [None, {"order": "o-2"}])
+def test_an_event_of_another_payload_does_not_keep_the_timer_from_being_due(payload):
+    result = direct.run(pay_or_remind, {"id": "o-1"}, events=[PublishEvent("paid", payload=payload)])
+    assert result.output == {"by": None, "late": True}
+
+
+def test_a_wait_that_nothing_ends_leaves_the_workflow_suspended():
+    assert direct.run(Workflow("w", root=paid, inputs={"id": str}), {"id": "o-1"}).status == "suspended"
+
+
+def test_events_of_one_name_apply_to_one_wait_each_in_their_order():
+    root = ForEach([1, 2], Sequence(Event("e", result="x"), SetVariable("seen", expr("[var.seen, var.x]"))))
+    workflow = Workflow("w", root=root, output=var.seen)
+    events = [PublishEvent("e", input="first"), PublishEvent("e", input="second")]
+    assert direct.run(workflow, events=events).output[-2:] == ["first", "second"]
+
+
+def test_i8_an_event_that_comes_early_is_kept():
+    workflow = Workflow("w", root=Sequence(Delay(3600), Event("e", result="x")), output=var.x)
+    assert direct.run(workflow, events=[PublishEvent("e", input=1)]).output == 1
+
+
+def test_an_event_for_another_correlation_id_is_not_taken():
+    workflow = Workflow("w", root=Sequence(Correlate("mine"), Event("e")))
+    assert direct.run(workflow, events=[PublishEvent("e", correlation_id="other")]).status == "suspended"
+    result = direct.run(workflow, events=[PublishEvent("e", correlation_id="mine")])
+    assert (result.status, result.correlation_id) == ("completed", "mine")
+
+
+def test_a_published_event_resumes_a_child_and_starts_a_workflow():
+    waiting = Workflow("waiting", root=Event("go", result="x"), output=var.x)
+    started = Workflow("started", root=Event("go", starts=True, result="x"), output=var.x)
+    parent = Workflow(
+        "parent",
+        root=Fork(
+            DispatchWorkflow("waiting", wait=True, result="x"),
+            Sequence(Delay(1), PublishEvent("go", input=7)),
+        ),
+        output=var.x,
+    )
+    result = direct.run(parent, workflows=[waiting, started])
+    assert result.output == 7
+    assert [(each.definition_id, each.output) for each in result.children] == [("waiting", 7), ("started", 7)]
+
+
+def test_a_local_event_resumes_the_instance_that_publishes_it_only():
+    workflow = Workflow("w", root=Fork(Event("e"), PublishEvent("e", local=True)))
+    started = Workflow("started", root=Event("e", starts=True))
+    result = direct.run(workflow, workflows=[started])
+    assert (result.status, result.children) == ("completed", [])
+
+
+def test_a_task_is_completed_by_the_function_of_its_name():
+    workflow = Workflow(
+        "w",
+        inputs={"id": str},
+        root=RunTask("approve", inputs={"order": given_inputs.id}, result="x"),
+        output=var.x,
+    )
+    result = direct.run(workflow, {"id": "o-1"}, tasks={"approve": lambda order: {"approved": order}})
+    assert result.output == {"approved": "o-1"}
+    assert direct.run(workflow, {"id": "o-1"}).status == "suspended"
+
+
+def test_a_child_that_is_not_wanted_any_more_is_cancelled():
+    slow = Workflow("slow", root=Event("never"))
+    workflow = Workflow("w", root=Fork(DispatchWorkflow("slow", wait=True), Delay(60), wait="any"))
+    result = direct.run(workflow, workflows=[slow])
+    assert result.status == "completed"
+    assert [each.status for each in result.children] == ["cancelled"]

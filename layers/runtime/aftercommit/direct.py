@@ -1,6 +1,6 @@
 """Direct execution: run a workflow in process, with no AWS, for the tests of those who write workflows.
 
-The engine is the real one; the queue and the tables are a list in memory, and time is skipped.
+The engine is the real one; the queue and the tables are lists in memory, and time is skipped.
 """
 
 from collections import deque
@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aftercommit import clock, engine
+from aftercommit.activities import PublishEvent, RunTask
+from aftercommit.activities.event import event_name
 from aftercommit.definition import Definition
 from aftercommit.errors import InputRefusedError, UnknownActivityError
 from aftercommit.functions import (
@@ -20,7 +22,9 @@ from aftercommit.functions import (
     find_function,
 )
 from aftercommit.ids import derive_id
+from aftercommit.intentions import intend_stimulus
 from aftercommit.model import (
+    Cancel,
     Command,
     Continue,
     Decision,
@@ -36,6 +40,8 @@ from aftercommit.model import (
     Resume,
     Start,
     State,
+    Stimulate,
+    canonical,
 )
 from aftercommit.schema import check_inputs
 from aftercommit.settings import Settings
@@ -44,7 +50,7 @@ from aftercommit.workflow import Workflow
 
 @dataclass
 class DirectResult:
-    """How a direct run ended: a journal line per activity, and the instances it dispatched."""
+    """How a direct run ended, or that it waits; a journal line per activity, and the instances it started."""
 
     status: InstanceStatus
     output: Json
@@ -54,6 +60,7 @@ class DirectResult:
     children: list["DirectResult"]
     definition_id: str
     inputs: dict[str, Json]
+    correlation_id: str | None = None
 
 
 @dataclass
@@ -67,14 +74,21 @@ class _World:
     """Instances, what is due when, and the time."""
 
     def __init__(
-        self, workflows: list[Workflow], activities: Mapping[str, Callable[..., Any]], tenant: str
+        self,
+        workflows: list[Workflow],
+        activities: Mapping[str, Callable[..., Any]],
+        tasks: Mapping[str, Callable[..., Any]],
+        tenant: str,
     ) -> None:
         self.definitions = {(each.id, each.version): each.definition for each in workflows}
         self.published = {each.id: each.definition for each in sorted(workflows, key=lambda x: x.version)}
         self.activities = activities
+        self.tasks = tasks
+        self.main_id = derive_id("direct", workflows[0].id)
         self.tenant = tenant
         self.instances: dict[str, _Instance] = {}
         self.due: deque[tuple[float, Intention, str]] = deque()
+        self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
         self.now = clock.now()
 
     def create(self, definition: Definition, state: State) -> _Instance:
@@ -83,15 +97,18 @@ class _World:
         self.run(instance, Start())
         return instance
 
-    def run(self, instance: _Instance, command: Command) -> None:
-        self.advance(instance, command)
+    def run(self, instance: _Instance, command: Command) -> bool:
+        applied = self.advance(instance, command)
         while instance.state.ready:
             self.advance(instance, self.call(instance, instance.state.ready[0]))
+        return applied
 
-    def advance(self, instance: _Instance, command: Command) -> None:
-        self.take(instance, engine.advance(instance.definition, instance.state, command, self.now))
+    def advance(self, instance: _Instance, command: Command) -> bool:
+        decision = engine.advance(instance.definition, instance.state, command, self.now)
+        self.take(instance, decision)
         while instance.state.agenda:
             self.take(instance, engine.advance(instance.definition, instance.state, Continue(), self.now))
+        return decision.applied
 
     def take(self, instance: _Instance, decision: Decision) -> None:
         instance.journal += decision.journal
@@ -136,17 +153,82 @@ class _World:
         return replace(known, call=replaced, takes_context=_takes_context(replaced))
 
     def settle(self) -> None:
-        """Deliver everything that is due, in order of time, skipping the time between."""
-        while self.due:
-            at, intention, owner_id = min(self.due, key=lambda each: each[0])
-            self.due.remove((at, intention, owner_id))
-            self.now = max(self.now, at)
-            if intention.command == ItemCommand.START:
+        """Deliver everything that is due, in order of time, skipping the time between.
+
+        Events and tasks take no time: what waits for one that is there goes on before any is skipped.
+        """
+        while True:
+            if self.apply_stimulus() or self.complete_task():
+                continue
+            if not self.due:
+                return
+            due = min(self.due, key=lambda each: each[0])
+            self.due.remove(due)
+            self.deliver(*due)
+
+    def deliver(self, at: float, intention: Intention, owner_id: str) -> None:
+        self.now = max(self.now, at)
+        body = intention.body
+        match intention.command:
+            case ItemCommand.START:
                 self.start(intention, owner_id)
-            else:
-                body = intention.body
-                instance = self.instances[body["instance_id"]]
-                self.run(instance, Resume(body["bookmark_id"], body["outcome"], body.get("value")))
+            case ItemCommand.RESUME:
+                told = Resume(body["bookmark_id"], body["outcome"], body.get("value"))
+                self.run(self.instances[body["instance_id"]], told)
+            case ItemCommand.CANCEL:
+                for each in (body, *body.get("more", [])):
+                    self.withdraw(each)
+            case ItemCommand.STIMULUS:
+                self.open.append(intention)
+
+    def withdraw(self, pair: dict[str, Json]) -> None:
+        # Its dispatch was due before, so it is there unless that has failed.
+        if child := self.instances.get(pair["instance_id"]):
+            self.run(child, Cancel("its parent waits no more"))
+
+    def apply_stimulus(self) -> bool:
+        """Apply the oldest open stimulus that something waits for, or starts at."""
+        for stimulus in self.open:
+            body = stimulus.body
+            command = Stimulate(body["stimulus"], body.get("value"))
+            meant = [each for each in self.instances.values() if _is_meant(each.state, body)]
+            applied = [self.run(each, command) for each in meant]
+            if any(applied + self.trigger(stimulus)):
+                self.open.remove(stimulus)
+                return True
+        return False
+
+    def trigger(self, stimulus: Intention) -> list[bool]:
+        """Start what starts at a stimulus; the workflow that is run has been started already."""
+        body = stimulus.body
+        started = []
+        for definition in self.published.values():
+            places = _start_points(definition, body["stimulus"])
+            if body.get("instance_id") or definition is self.instances[self.main_id].definition:
+                continue
+            for path in places:
+                state = State(
+                    derive_id("triggered", stimulus.item_id, definition.definition_id, path),
+                    check_inputs(definition.inputs, {}),
+                    correlation_id=body.get("correlation_id"),
+                    parent=Parent(self.main_id, stimulus.item_id),
+                    trigger={"activity_id": path, "value": body.get("value")},
+                )
+                self.create(definition, state)
+                started.append(True)
+        return started
+
+    def complete_task(self) -> bool:
+        """Complete a task that waits, if there is a function for it."""
+        for instance in self.instances.values():
+            for bookmark in instance.state.bookmarks.values():
+                execution = instance.state.executions[bookmark.execution_id]
+                task = instance.definition.activities[execution.activity_id]
+                if isinstance(task, RunTask) and task.name in self.tasks:
+                    given = self.tasks[task.name](**execution.memory["inputs"])
+                    self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, given))
+                    return True
+        return False
 
     def start(self, intention: Intention, owner_id: str) -> None:
         body = intention.body
@@ -198,7 +280,23 @@ class _World:
             children,
             instance.definition.definition_id,
             state.inputs,
+            state.correlation_id,
         )
+
+
+def _is_meant(state: State, body: dict[str, Json]) -> bool:
+    instance_id, correlation_id = body.get("instance_id"), body.get("correlation_id")
+    return instance_id in (None, state.instance_id) and correlation_id in (None, state.correlation_id)
+
+
+def _start_points(definition: Definition, stimulus: dict[str, Json]) -> list[str]:
+    wanted = canonical(stimulus)
+    return [
+        path
+        for path, activity in definition.activities.items()
+        for name, payload in activity.payloads() or []
+        if canonical({"name": name, "payload": payload}) == wanted
+    ]
 
 
 def _takes_context(function: Callable[..., Any]) -> bool:
@@ -212,17 +310,34 @@ def run(
     *,
     workflows: list[Workflow] | None = None,
     activities: Mapping[str, Callable[..., Any]] | None = None,
+    events: list[PublishEvent] | None = None,
+    tasks: Mapping[str, Callable[..., Any]] | None = None,
     correlation_id: str | None = None,
     tenant: str = "default",
 ) -> DirectResult:
     """Run a workflow to its end, or until nothing more can happen, without AWS and without waiting.
 
-    `workflows` are those it may dispatch; `activities` replace activity functions by name. Raises
-    InputRefusedError if the input does not fit what the workflow declares.
+    `workflows` are those it may dispatch, or start by an event; `activities` replace activity functions by
+    name. `events` come from outside, at the beginning: each is kept until something waits for it. `tasks` are
+    functions by the name of the RunTask that they complete; they get its inputs. A task without one, or an
+    event that never comes, leaves the workflow suspended. Raises InputRefusedError if the input does not fit
+    what the workflow declares.
     """
-    world = _World([workflow, *(workflows or [])], activities or {}, tenant)
+    world = _World([workflow, *(workflows or [])], activities or {}, tasks or {}, tenant)
     inputs = check_inputs(workflow.definition.inputs, input or {})
-    instance_id = derive_id("direct", workflow.id)
-    world.create(workflow.definition, State(instance_id, inputs, correlation_id=correlation_id))
+    world.create(workflow.definition, State(world.main_id, inputs, correlation_id=correlation_id))
+    world.open = [_sent(each, number, world) for number, each in enumerate(events or [])]
     world.settle()
-    return world.result(instance_id)
+    return world.result(world.main_id)
+
+
+def _sent(event: PublishEvent, number: int, world: _World) -> Intention:
+    return intend_stimulus(
+        f"sent-{number}",
+        at=world.now,
+        name=event_name(event.name),
+        payload=event.payload or {},
+        value=event.input,
+        correlation_id=event.correlation_id,
+        instance_id=world.main_id if event.local else None,
+    )
