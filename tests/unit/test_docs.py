@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from aftercommit.activities import TYPES
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*DOCUMENTS, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -37,7 +39,19 @@ WITH_PYTHON = [each for each in DOCUMENTS if program_of(each).strip()]
 
 def test_the_pages_on_workflows_have_python():
     names = {each.name for each in WITH_PYTHON}
-    assert {"README.md", "writing-workflows.md", "testing-workflows.md"} <= names
+    assert {"README.md", "activities.md", "writing-workflows.md", "testing-workflows.md"} <= names
+
+
+def test_every_activity_has_a_section_with_its_properties_and_an_example():
+    text = (ROOT / "docs" / "activities.md").read_text(encoding="utf-8")
+    sections = {each.partition("\n")[0]: each for each in re.split(r"^#{2,3} ", text, flags=re.MULTILINE)}
+    for name, kind in TYPES.items():
+        assert "```python" in sections[name], name
+        if name != "ParallelForEach":  # told by those of ForEach
+            told = set(
+                re.findall(r"`(\w+)`", "".join(re.findall(r"^\| ([^|]+) \|", sections[name], re.MULTILINE)))
+            )
+            assert told == set(kind.properties), name
 
 
 @pytest.mark.parametrize("document", WITH_PYTHON, ids=lambda each: each.name)
