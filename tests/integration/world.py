@@ -10,9 +10,10 @@ from aftercommit import ActivityContext, activity, aws, clock
 from aftercommit.burst import Worker
 from aftercommit.client import StartRequest, dispatch
 from aftercommit.commands import handle
-from aftercommit.definitions import point_to, store
+from aftercommit.definitions import store
 from aftercommit.deliver import deliver
 from aftercommit.model import ItemStatus
+from aftercommit.publish import publish
 from aftercommit.queue import Message
 from aftercommit.settings import settings
 from aftercommit.sweep import sweep
@@ -103,7 +104,7 @@ class World:
     def publish(self, *workflows, owner=SHARED_TENANT):
         for each in workflows:
             store(owner, each.definition)
-            point_to(owner, each.definition)
+            publish(owner, each.definition)
 
     def dispatch(self, definition_id, input=None, *, tenant="default", **more):  # noqa: A002
         return dispatch(StartRequest(tenant, definition_id, input or {}, **more))

@@ -15,12 +15,14 @@ ENVIRONMENT = {
     "DEFINITIONS_TABLE": "definitions",
     "INSTANCES_TABLE": "instances",
     "OUTBOX_TABLE": "outbox",
+    "BOOKMARKS_TABLE": "bookmarks",
+    "TRIGGERS_TABLE": "triggers",
     "COMMAND_QUEUE_URL": QUEUES["commands"],
     "COMMAND_DEAD_LETTER_QUEUE_URL": QUEUES["dead_letters"],
     "TICK_QUEUE_URL": QUEUES["ticks"],
     "DUE_SHARDS": "2",  # fewer queries per sweep, and still more than one
 }
-_ROWS = (tables.DefinitionRow, tables.HeadRow, tables.ItemRow)
+_ROWS = (tables.DefinitionRow, tables.HeadRow, tables.ItemRow, tables.BookmarkRow, tables.TriggerRow)
 
 
 def make_tables() -> list[Table]:

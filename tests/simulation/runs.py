@@ -6,7 +6,8 @@ from random import Random
 from unittest import mock
 
 from aftercommit import engine
-from aftercommit.definitions import point_to, store
+from aftercommit.definitions import store
+from aftercommit.publish import publish
 from aftercommit.tables import SHARED_TENANT
 from tests.simulation import activities, scenarios
 from tests.simulation.checks import violations_of
@@ -70,7 +71,7 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
             stack.enter_context(mock.patch.object(engine, name, value))
         for each in collect({start.definition_id for start in scenario.starts}):
             store(SHARED_TENANT, each.definition)
-            point_to(SHARED_TENANT, each.definition)
+            publish(SHARED_TENANT, each.definition)
         if scenario.disturb:
             scenario.disturb(world)
         for start in scenario.starts:

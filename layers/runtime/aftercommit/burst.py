@@ -158,16 +158,17 @@ class Burst:
         """Look whether stimuli have come early for bookmarks that are committed now.
 
         Closes: one that was stored before found no bookmark, and would be looked at again only after a while;
-        one that is stored later finds it by itself.
+        one that is stored later finds it by itself. The last one is enough: those before it go first.
         """
-        for bookmark in made:
-            stimulus_id = stimulus_id_of(bookmark.stimulus or {})
-            early = open_stimuli(self.held.tenant, stimulus_id)
-            send(
-                [
-                    Sending(Message(self.held.tenant, owner_id=stimulus_id, item_id=each.item_id))
-                    for each in early
-                ]
+        tenant = self.held.tenant
+        try:
+            for stimulus_id in sorted({stimulus_id_of(each.stimulus or {}) for each in made}):
+                for last in open_stimuli(tenant, stimulus_id)[-1:]:
+                    send([Sending(Message(tenant, owner_id=stimulus_id, item_id=last.item_id))])
+        except Exception as error:  # noqa: BLE001 - the commit stands, and the sweep comes
+            logger.warning(
+                "early stimuli not looked for",
+                extra={"instance_id": self.state.instance_id, "reason": str(error)},
             )
 
     def _goes_on(self) -> bool:

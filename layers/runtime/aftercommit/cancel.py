@@ -31,7 +31,7 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
     """
     for _ in range(_TRIES_MAX):
         head = find_head(tenant, instance_id)
-        if head is None:
+        if head is None or head.deleted_at:
             raise NotFoundError(f"no instance {instance_id!r}", field="id")
         if InstanceStatus(head.status).ended:
             return False

@@ -4,6 +4,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from pynamodb.expressions.condition import Condition
+
 from aftercommit import clock
 from aftercommit.definition import Definition, read_definition
 from aftercommit.errors import (
@@ -97,21 +99,29 @@ def store(owner: str, definition: Definition) -> bool:
     return True
 
 
-def point_to(owner: str, definition: Definition) -> bool:
-    """Make a stored version the published one; returns False if it was already. The one atomic step."""
-    row = _row(owner, definition, PUBLISHED, published_by=owner)
-    other = DefinitionRow.version.does_not_exist() | (DefinitionRow.version != definition.version)
+def find_pointer(owner: str, definition_id: str) -> int | None:
+    """Return the version that an owner has published under a name, or None."""
     try:
-        commit([Put("pointer", row, other)])
-    except ConditionFailedError:
-        return False
-    return True
+        row = DefinitionRow.get(key_of(owner, definition_id), PUBLISHED, consistent_read=True)
+    except DefinitionRow.DoesNotExist:
+        return None
+    return int(row.version)
 
 
-def remove_pointer(owner: str, definition_id: str, version: int) -> None:
-    """Take back what is published, if it still is this version."""
-    row = DefinitionRow(key_of(owner, definition_id), PUBLISHED)
-    commit([Delete("pointer", row, DefinitionRow.version == version)])
+def pointer_put(owner: str, definition: Definition, before: int | None) -> Put:
+    """Return the write that makes a stored version the published one, in place of the one before."""
+    row = _row(owner, definition, PUBLISHED, published_by=owner)
+    # Closes: another publisher, or a retraction, since that was read.
+    return Put("pointer", row, _is_published(before))
+
+
+def pointer_delete(owner: str, definition_id: str, before: int) -> Delete:
+    """Return the write that takes back what is published, if it still is this version."""
+    return Delete("pointer", DefinitionRow(key_of(owner, definition_id), PUBLISHED), _is_published(before))
+
+
+def _is_published(version: int | None) -> Condition:
+    return DefinitionRow.version.does_not_exist() if version is None else DefinitionRow.version == version
 
 
 def store_draft(owner: str, definition: Definition) -> None:

@@ -6,7 +6,8 @@ A day is longer than any frozen sandbox lives, so no late writer finds its rows 
 from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
 from aftercommit.instances import find_head
-from aftercommit.model import InstanceStatus, ItemStatus
+from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
+from aftercommit.outbox import settle
 from aftercommit.tables import HeadRow, ItemRow, RevisionRow
 from aftercommit.writes import Update, commit
 
@@ -22,8 +23,14 @@ def delete(tenant: str, instance_id: str) -> None:
     head = find_head(tenant, instance_id)
     if head is None or head.deleted_at:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
+    if not InstanceStatus(head.status).ended:
+        raise ConflictError(f"instance {instance_id!r} is {head.status}; cancel it first", field="id")
     for item in ItemRow.query(head.instance_key, consistent_read=True):
-        if item.status == ItemStatus.UNDONE:
+        if item.status != ItemStatus.UNDONE:
+            continue
+        if item.command == ItemCommand.RESUME and item.instance_id == instance_id:
+            settle(item)  # a timer, or an answer, that nothing waits for any more
+        else:
             raise ConflictError(f"item {item.item_id} of instance {instance_id!r} is undone", field="id")
     at = clock.now()
     actions = [
@@ -34,17 +41,19 @@ def delete(tenant: str, instance_id: str) -> None:
     try:
         commit([Update("deleted", HeadRow(head.instance_key, "head"), actions, ended)])
     except ConditionFailedError:
-        raise ConflictError(
-            f"instance {instance_id!r} is {head.status}; cancel it first", field="id"
-        ) from None
+        raise NotFoundError(f"no instance {instance_id!r}", field="id") from None  # deleted meanwhile
 
 
 def remove_rows(head: HeadRow) -> None:
     """Remove every row of an instance that was deleted a day ago; dying midway leaves the head."""
-    for item in ItemRow.query(head.instance_key, consistent_read=True):
+    # Keys only: what else stands in a row may be damaged.
+    items = ItemRow.query(head.instance_key, attributes_to_get=["owner_key", "item_id"], consistent_read=True)
+    for item in items:
         ItemRow(item.owner_key, item.item_id).delete()
-    names = [row.row for row in RevisionRow.query(head.instance_key, consistent_read=True)]
-    for name in names:
-        if name != "head":
-            RevisionRow(head.instance_key, name).delete()
+    rows = RevisionRow.query(
+        head.instance_key, attributes_to_get=["instance_key", "row"], consistent_read=True
+    )
+    for row in rows:
+        if row.row != "head":
+            RevisionRow(head.instance_key, row.row).delete()
     HeadRow(head.instance_key, "head").delete()

@@ -11,7 +11,7 @@ from aftercommit.errors import MalformedRowError
 from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import count, logger
-from aftercommit.model import ItemStatus
+from aftercommit.model import ItemCommand, ItemStatus
 from aftercommit.outbox import claim, find_item, refuse, set_aside
 from aftercommit.queue import Message, Sending, send
 from aftercommit.tables import ItemRow, split_key
@@ -68,6 +68,7 @@ def _sending(item: ItemRow) -> Sending:
 def _record(item: ItemRow, error: Exception) -> None:
     """Record that the queue did not take an item; if that fails too, it is simply due again."""
     try:
-        refuse(item, failure_of(error))
+        # A stimulus becomes a dead letter for what it meets, not for a queue that is away.
+        refuse(item, failure_of(error), counts=item.command != ItemCommand.STIMULUS)
     except Exception as failed:  # noqa: BLE001 - likewise
         logger.warning("attempt not recorded", extra={"item_id": item.item_id, "reason": str(failed)})

@@ -18,6 +18,7 @@ from aftercommit.errors import (
     MalformedRowError,
     NotFoundError,
     OvertakenError,
+    TryLaterError,
 )
 from aftercommit.ids import derive_shard, new_token
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
@@ -26,6 +27,7 @@ from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name, snapshot_name
 from aftercommit.writes import Put, Update, commit
 
+_READS_MAX = 5
 _LIVE = (InstanceStatus.PENDING, InstanceStatus.RUNNING, InstanceStatus.SUSPENDED)
 
 
@@ -204,6 +206,25 @@ def load_snapshot(head: HeadRow) -> tuple[State, str | None]:
             f"the snapshot of {head.instance_id} cannot be read: {error!r}", field="snapshot"
         ) from error
     return state, name
+
+
+def find_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State] | None:
+    """Read an instance after its last commit, without its lease; None if it is none, or deleted."""
+    for _ in range(_READS_MAX):
+        head = find_head(tenant, instance_id)
+        if head is None or head.deleted_at:
+            return None
+        try:
+            state, _ = load_snapshot(head)
+        except OvertakenError:
+            continue  # a burst ended between the two reads
+        # While a burst runs, its commits stand in rows that the head does not cover yet.
+        if head.leases:
+            definition = load_definition(head.definition_owner, head.definition_id, int(head.version))
+            for row in rows_after(head):
+                replay(definition, state, row)
+        return head, state
+    raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
 
 
 def _explain_missing_snapshot(head: HeadRow, name: str) -> Exception:

@@ -50,6 +50,11 @@ def intend_start(
     )
 
 
+def begin_stimulus_id(at: float) -> str:
+    """Return what the ids of all stimuli of an instant begin with: as text they sort by time."""
+    return f"{int(at * 1000):013}"
+
+
 def intend_stimulus(
     unique: str,
     *,
@@ -72,7 +77,7 @@ def intend_stimulus(
     }
     return Intention(
         ItemCommand.STIMULUS,
-        f"{int(at * 1000):013}-{unique}",
+        f"{begin_stimulus_id(at)}-{unique}",
         {key: each for key, each in body.items() if each is not None},
     )
 

@@ -8,6 +8,8 @@ ITEM_BYTES_MAX = 400 * 1024
 # One commit of a large fan-out stays well inside a transaction: the rest of it is the owner's own rows.
 COMMIT_INTENTIONS_MAX = 90
 COMMIT_BYTES_MAX = 3 * 1024 * 1024
+# Publishing puts those of one version and removes those of another in one transaction.
+START_POINTS_MAX = 40
 COMMIT_JOURNAL_LINES_MAX = 400
 
 # What a caller may hand in, an activity may return and an instance may hold. The state shares its item

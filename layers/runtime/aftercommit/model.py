@@ -401,8 +401,16 @@ def dumps(value: Json) -> str:
 
 
 def canonical(value: Json) -> str:
-    """Write JSON so that equal values give equal text, whatever the order of members."""
-    return _CANONICAL.encode(value)
+    """Write JSON so that equal values give equal text, whatever the order of members; 1.0 is 1."""
+    return _CANONICAL.encode(_with_whole_numbers(value))
+
+
+def _with_whole_numbers(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def size_of(value: Json) -> int:

@@ -5,11 +5,11 @@ from aftercommit.activities.event import event_name
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError, TooLargeError
 from aftercommit.ids import new_instance_id
-from aftercommit.intentions import intend_stimulus
+from aftercommit.intentions import begin_stimulus_id, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, size_of
 from aftercommit.outbox import body_of, find_item, item_put
-from aftercommit.tables import ItemRow, key_of
+from aftercommit.tables import ItemRow
 from aftercommit.tokens import read_token
 from aftercommit.writes import Delete, Put, Update, commit
 
@@ -77,7 +77,7 @@ def replay(tenant: str, stimulus_id: str, item_id: str) -> str:
     at = clock.now()
     body = body_of(dead)
     unique = new_instance_id()
-    intention = Intention(ItemCommand.STIMULUS, f"{int(at * 1000):013}-{unique}", body)
+    intention = Intention(ItemCommand.STIMULUS, f"{begin_stimulus_id(at)}-{unique}", body)
     first = (ItemRow.status == ItemStatus.FAILED.value) & ItemRow.replayed_as.does_not_exist()
     # Closes: two replays at once. The mark and the new stimulus are one commit.
     mark = Update(
@@ -121,6 +121,8 @@ def find_dead_letter(tenant: str, stimulus_id: str, item_id: str) -> ItemRow:
 def delete_dead_letter(tenant: str, stimulus_id: str, item_id: str) -> None:
     """Remove a dead letter; raises NotFoundError."""
     dead = find_dead_letter(tenant, stimulus_id, item_id)
-    # Closes: a replay at the same moment, whose mark must not be lost unseen.
-    as_read = ItemRow.status == ItemStatus.FAILED.value
-    commit([Delete("dead letter", ItemRow(key_of(tenant, stimulus_id), dead.item_id), as_read)])
+    dead_still = ItemRow.status == ItemStatus.FAILED.value  # closes: two removals at once
+    try:
+        commit([Delete("dead letter", ItemRow(dead.owner_key, dead.item_id), dead_still)])
+    except ConditionFailedError:
+        raise NotFoundError("no such dead letter", field="id") from None

@@ -13,6 +13,7 @@ from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, MalformedRowError
 from aftercommit.ids import derive_id, derive_shard
 from aftercommit.incidents import incident_put
+from aftercommit.intentions import begin_stimulus_id
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX, QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import count, logger
 from aftercommit.model import (
@@ -30,6 +31,8 @@ from aftercommit.tables import ItemRow, key_of
 from aftercommit.writes import Put, Update, commit, commit_unread
 
 _DAY_SECONDS = 86_400
+_LOOK_BACK = 2  # times the longest that a stimulus stays open
+_LAST_STIMULUS_ID = "~"
 # What the body of a command must have.
 _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.START.value: {"instance_id": str, "definition_id": str, "input": dict, "depth": int},
@@ -97,12 +100,16 @@ def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
 
 
 def open_stimuli(tenant: str, stimulus_id: str, *, until: str | None = None) -> list[ItemRow]:
-    """Return the open stimuli of a key, oldest first, up to one of them."""
-    last = None if until is None else ItemRow.item_id <= until
+    """Return the open stimuli of a key, oldest first, up to one of them.
+
+    Only those of late: an older one that is still open has a message of its own, and what was done under a
+    busy key all day need not be read.
+    """
+    oldest = clock.now() - _LOOK_BACK * settings().stimulus_open_seconds
     return list(
         ItemRow.query(
             key_of(tenant, stimulus_id),
-            last,
+            ItemRow.item_id.between(begin_stimulus_id(oldest), until or _LAST_STIMULUS_ID),
             filter_condition=ItemRow.status == ItemStatus.UNDONE.value,
             consistent_read=True,
         )
@@ -159,8 +166,9 @@ def ack(item: ItemRow, at: float) -> Update:
         ItemRow.settled_at.set(clock.to_text(at)),
         ItemRow.due_at.remove(),
     ]
-    if item.command != ItemCommand.START.value:
-        # Dispatches live as long as their owner: they are its record of its children.
+    if item.command != ItemCommand.START.value or "trigger" in body_of(item):
+        # Dispatches live as long as their owner: they are its record of its children. What a stimulus
+        # starts has none.
         actions.append(ItemRow.ttl.set(int(at) + settings().done_retention_days * _DAY_SECONDS))
     return Update(
         "ack",
@@ -199,19 +207,21 @@ def postpone_item(item: ItemRow, due_at: float) -> None:
         return
 
 
-def refuse(item: ItemRow, failure: Failure) -> bool:
+def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
     """Record that an attempt at an item was refused; returns True if that was its last.
 
     A start has `start_attempts_max` attempts and is then given up; every other command is tried until it
-    is acknowledged. Raises ConditionFailedError if the item was settled or attempted meanwhile.
+    is acknowledged. One that does not count leaves its reason only. Raises ConditionFailedError if the item
+    was settled or attempted meanwhile.
     """
-    attempts = int(item.attempts) + 1
+    attempts = int(item.attempts) + counts
     if item.command == ItemCommand.START.value and attempts >= settings().start_attempts_max:
         give_up(item, failure, attempts=attempts)
         return True
     at = clock.now()
     wait = min(
-        settings().start_delay_seconds * 2 ** min(attempts - 1, 12), settings().ack_timeout_max_seconds
+        settings().start_delay_seconds * 2 ** min(max(0, attempts - 1), 12),
+        settings().ack_timeout_max_seconds,
     )
     if item.command == ItemCommand.START.value:
         wait = settings().start_delay_seconds

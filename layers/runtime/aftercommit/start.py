@@ -38,7 +38,9 @@ def start(item: ItemRow, worker: Worker) -> None:
 
 def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
     """Resolve the definition and check the input; the published version is fixed from here on."""
-    owner, version = find_owner_and_version(item.tenant, body["definition_id"], body.get("version"))
+    owner, version = body.get("owner"), body.get("version")
+    if owner is None or version is None:
+        owner, version = find_owner_and_version(item.tenant, body["definition_id"], version)
     definition = load_definition(owner, body["definition_id"], version)
     inputs = check_inputs(definition.inputs, body["input"])
     if size_of(body["input"]) > INPUT_BYTES_MAX:

@@ -12,6 +12,7 @@ from aftercommit.errors import (
     AftercommitError,
     ConditionFailedError,
     InstanceEndedError,
+    LeaseHeldError,
     NotFoundError,
     OvertakenError,
     TryLaterError,
@@ -20,25 +21,40 @@ from aftercommit.functions import failure_of
 from aftercommit.ids import derive_id
 from aftercommit.instances import lease
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, LEASE_MARGIN_SECONDS
-from aftercommit.model import Failure, Intention, ItemCommand, Json, Stimulate
+from aftercommit.model import Failure, Intention, ItemCommand, ItemStatus, Json, Stimulate
 from aftercommit.outbox import ack, body_of, give_up, item_put, open_stimuli, postpone_item, refuse
 from aftercommit.settings import settings
 from aftercommit.tables import BookmarkRow, ItemRow, TriggerRow
 from aftercommit.triggers import find_triggers
-from aftercommit.writes import Put, commit
+from aftercommit.writes import Put, Update, commit
 
 _LOOK_AGAIN_SECONDS_MAX = 60
 
 
 def stimulate(item: ItemRow, worker: Worker) -> None:
-    """See a stimulus through; those of its key that came before it and are still open go first."""
-    for each in open_stimuli(item.tenant, item.owner_id, until=item.item_id):
+    """See a stimulus through; those of its key that came before it and are still open go first.
+
+    One that meets a held lease holds back those behind it at that instance only. Raises TryLaterError for it
+    in the end: that is no attempt, and the message comes again.
+    """
+    held: dict[str, AftercommitError] = {}  # by instance
+    for each in _in_order(item):
         try:
-            _apply(each, worker)
-        except (TryLaterError, OvertakenError):
-            raise  # no attempt: the message comes again, and the order of arrival holds
+            _apply(each, worker, held)
+        except (TryLaterError, OvertakenError) as error:
+            held.setdefault("", error)
         except AftercommitError as error:
             _count_attempt(each, failure_of(error))
+    for first in held.values():
+        raise first
+
+
+def _in_order(item: ItemRow) -> list[ItemRow]:
+    """Return a stimulus behind those before it; alone, if nothing is there that they could be applied to."""
+    if find_bookmarks(item.tenant, item.owner_id) or find_triggers(item.tenant, item.owner_id):
+        before = open_stimuli(item.tenant, item.owner_id, until=item.item_id)
+        return [each for each in before if each.item_id != item.item_id] + [item]
+    return [item]
 
 
 def _count_attempt(item: ItemRow, failure: Failure) -> None:
@@ -51,15 +67,20 @@ def _count_attempt(item: ItemRow, failure: Failure) -> None:
         return  # something took it meanwhile
 
 
-def _apply(item: ItemRow, worker: Worker) -> None:
+def _apply(item: ItemRow, worker: Worker, held: dict[str, AftercommitError]) -> None:
     body = body_of(item)
     waiting = [row for row in find_bookmarks(item.tenant, item.owner_id) if _is_meant(row, body)]
     starting = [] if body.get("instance_id") else find_triggers(item.tenant, item.owner_id)
     instances = sorted({row.instance_id for row in waiting})
-    if not starting and not instances:
+    if not starting and not instances and not item.split:
         _keep_open(item)
-    elif not starting and len(instances) == 1:
-        _apply_to_one(item, body, waiting, worker)
+    elif not starting and len(instances) == 1 and not item.split:
+        if instances[0] in held:
+            return  # behind another one that waits for this instance
+        try:
+            _apply_to_one(item, body, waiting, worker)
+        except LeaseHeldError as error:
+            held[instances[0]] = error
     else:
         _split(item, body, instances, starting)
 
@@ -72,13 +93,13 @@ def _is_meant(row: BookmarkRow, body: dict[str, Json]) -> bool:
 def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRow], worker: Worker) -> None:
     """Resume all that waits for it in one instance, and ack it in the same commit."""
     until = worker.deadline + LEASE_MARGIN_SECONDS
-    applied: bool = False
+    command = Stimulate(body["stimulus"], body.get("value"))
     try:
         head = lease(item.tenant, waiting[0].instance_id, until, waiting=True)
-        command = Stimulate(body["stimulus"], body.get("value"))
-        applied = bool(Burst(head, worker).run(command, ack=ack(item, clock.now()), ack_unapplied=False))
     except (InstanceEndedError, NotFoundError):
-        pass  # its rows are left from before it ended
+        applied = False  # its rows are left from before it ended
+    else:
+        applied = Burst(head, worker).run(command, ack=ack(item, clock.now()), ack_unapplied=False)
     if not applied:
         # Closes: the row was read before its bookmark was consumed. An index row proves nothing; the stimulus
         # stays open for a wait that is yet to come.
@@ -90,7 +111,8 @@ def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRo
 def _split(item: ItemRow, body: dict[str, Json], instances: list[str], starting: list[TriggerRow]) -> None:
     """Make one item for each instance it reaches, and for each start; then it is done itself.
 
-    The items' ids derive from this one's, so a second splitting makes none a second time.
+    The items' ids derive from this one's, so a second splitting makes none a second time; and one that was
+    begun is marked, so that what is left of it is never taken for the whole.
     """
     at = clock.now()
     puts = [
@@ -101,6 +123,9 @@ def _split(item: ItemRow, body: dict[str, Json], instances: list[str], starting:
         for row in starting
     ]
     fresh = [Put(put.purpose, put.row, ItemRow.item_id.does_not_exist()) for put in puts]
+    if len(fresh) > COMMIT_INTENTIONS_MAX and not item.split:
+        undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
+        commit([Update("split", ItemRow(item.owner_key, item.item_id), [ItemRow.split.set(True)], undone)])
     while len(fresh) > COMMIT_INTENTIONS_MAX:
         for put in fresh[:COMMIT_INTENTIONS_MAX]:
             _put_once(put)
@@ -132,6 +157,7 @@ def _for_start(item: ItemRow, body: dict[str, Json], row: TriggerRow) -> Intenti
     unique = derive_id("trigger", item.item_id, row.owner, row.definition_id, row.activity_id)
     started = {
         "instance_id": derive_id("triggered", unique),
+        "owner": row.owner,
         "definition_id": row.definition_id,
         "version": int(row.version),
         "input": {},

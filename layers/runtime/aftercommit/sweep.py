@@ -83,9 +83,6 @@ def _claim_instance(due: HeadRow) -> bool:
     head = HeadRow.get(due.instance_key, due.row, consistent_read=True)
     if not head.due_at or head.due_at > clock.to_text(at):
         return False
-    if head.deleted_at:
-        remove_rows(head)
-        return False
     held = bool(head.lease_until) and head.lease_until > clock.to_text(at)
     sends = int(head.sends or 0)
     wait = min(settings().ack_timeout_seconds * 2 ** min(sends, 12), settings().ack_timeout_max_seconds)
@@ -96,6 +93,9 @@ def _claim_instance(due: HeadRow) -> bool:
     try:
         commit([Update("claim", HeadRow(head.instance_key, "head"), actions, unclaimed)])
     except ConditionFailedError:
+        return False
+    if head.deleted_at:
+        remove_rows(head)
         return False
     return not held
 

@@ -272,6 +272,9 @@ class ItemRow(Row):
     last_error = UnicodeAttribute(null=True)
     sends = NumberAttribute(default=0)  # claims; the value read is what a claim is conditional on
     generation = NumberAttribute(default=1)
+    split = BooleanAttribute(
+        null=True
+    )  # a stimulus that reaches so many that splitting it takes several commits
     replayed_as = UnicodeAttribute(null=True)  # the stimulus that the replay of this dead letter has made
     deliver_at = UnicodeAttribute(null=True)  # not before
     due_shard = NumberAttribute()

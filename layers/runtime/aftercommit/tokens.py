@@ -8,8 +8,9 @@ import base64
 import hmac
 import json
 
+from aftercommit.definition import find_name_fault
 from aftercommit.errors import NotFoundError
-from aftercommit.instances import find_head
+from aftercommit.instances import find_whole
 from aftercommit.model import dumps
 
 _PARTS = 4
@@ -26,15 +27,20 @@ def read_token(tenant: str, token: str) -> tuple[str, str]:
     refused = NotFoundError("no such bookmark", field="token")
     try:
         parts = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise refused from None
     if not isinstance(parts, list) or len(parts) != _PARTS or not all(isinstance(x, str) for x in parts):
         raise refused
     named, instance_id, bookmark_id, proof = parts
-    head = find_head(tenant, instance_id) if named == tenant else None
-    if head is None or not head.secret:
+    if named != tenant or find_name_fault(instance_id) or not (bookmark_id + proof).isascii():
         raise refused
-    if not hmac.compare_digest(proof, _proof(tenant, instance_id, bookmark_id, head.secret)):
+    found = find_whole(tenant, instance_id)
+    if found is None or bookmark_id not in found[1].bookmarks:
+        raise refused
+    head, _ = found
+    if not head.secret or not hmac.compare_digest(
+        proof, _proof(tenant, instance_id, bookmark_id, head.secret)
+    ):
         raise refused
     return instance_id, bookmark_id
 

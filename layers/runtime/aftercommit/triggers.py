@@ -5,16 +5,17 @@ from aftercommit.definition import Definition
 from aftercommit.definitions import find_published_version
 from aftercommit.errors import DefinitionRefusedError, ExpressionError
 from aftercommit.expressions import evaluate
+from aftercommit.limits import START_POINTS_MAX
 from aftercommit.model import Json
 from aftercommit.tables import SHARED_TENANT, TriggerRow, key_of, version_name
-from aftercommit.writes import Put, commit
+from aftercommit.writes import Delete, Put, Write
 
 
 def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
     """Return the trigger rows of a definition.
 
     A payload is evaluated once, at publish, where there are no inputs and no variables yet. Raises
-    DefinitionRefusedError naming the activities whose payload gives nothing then.
+    DefinitionRefusedError naming the activities whose payload gives nothing then, or if there are too many.
     """
     rows, faults = {}, []
     for path, activity in definition.activities.items():
@@ -35,6 +36,8 @@ def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
                 activity_id=path,
             )
             rows[row.stimulus_key, row.row] = row
+    if not faults and len(rows) > START_POINTS_MAX:
+        faults = [("root", f"has {len(rows)} start points; at most {START_POINTS_MAX} can be published")]
     if faults:
         raise DefinitionRefusedError(faults)
     return list(rows.values())
@@ -47,16 +50,12 @@ def _payload(payload: Json) -> dict[str, Json]:
     return given
 
 
-def store_triggers(rows: list[TriggerRow]) -> None:
-    """Put the rows of a version; until its definition points to it, matching passes them over."""
-    for row in rows:
-        commit([Put("trigger", row)])
-
-
-def remove_triggers(rows: list[TriggerRow]) -> None:
-    """Remove the rows of a version that is published no more."""
-    for row in rows:
-        row.delete()
+def trigger_writes(rows: list[TriggerRow], before: list[TriggerRow]) -> list[Write]:
+    """Return the writes that index the rows of a version in place of those of the one before."""
+    return [
+        *(Put("trigger", row) for row in rows),
+        *(Delete("trigger", TriggerRow(row.stimulus_key, row.row)) for row in before),
+    ]
 
 
 def find_triggers(tenant: str, stimulus_id: str) -> list[TriggerRow]:

@@ -9,9 +9,13 @@ from itertools import islice
 from typing import Any
 
 from aftercommit.definitions import PUBLISHED, list_published, list_versions, load_definition
-from aftercommit.errors import MalformedRequestError, NotFoundError, OvertakenError, TryLaterError
+from aftercommit.errors import (
+    MalformedRequestError,
+    MalformedRowError,
+    NotFoundError,
+)
 from aftercommit.ids import derive_child_id
-from aftercommit.instances import find_head, load_snapshot, replay, rows_after
+from aftercommit.instances import find_head, find_whole
 from aftercommit.limits import PAGE_MAX
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.outbox import body_of
@@ -30,7 +34,6 @@ from aftercommit.tokens import make_token
 
 # A page that few instances match ends here, and its cursor goes on.
 _EXAMINED_MAX = 1_000
-_READS_MAX = 5
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,10 @@ def present(**values: Json) -> dict[str, Json]:
 
 def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
     """Return an instance after its last commit, with its first dispatches; raises NotFoundError."""
-    head, state = _read_whole(tenant, instance_id)
+    found = find_whole(tenant, instance_id)
+    if found is None:
+        raise NotFoundError(f"no instance {instance_id!r}", field="id")
+    head, state = found
     return {
         **_summary(head),
         "status": head.status if not state.status.ended else state.status.value,
@@ -110,31 +116,11 @@ def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json
     return shown
 
 
-def _read_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State]:
-    for _ in range(_READS_MAX):
-        head = _find_shown(tenant, instance_id)
-        try:
-            return head, _state_of(head)
-        except OvertakenError:
-            continue  # a burst ended between the two reads
-    raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
-
-
 def _find_shown(tenant: str, instance_id: str) -> HeadRow:
     head = find_head(tenant, instance_id)
     if head is None or head.deleted_at:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
     return head
-
-
-def _state_of(head: HeadRow) -> State:
-    state, _ = load_snapshot(head)
-    # While a burst runs, its commits stand in rows that the head does not cover yet.
-    if head.leases:
-        definition = load_definition(head.definition_owner, head.definition_id, int(head.version))
-        for row in rows_after(head):
-            replay(definition, state, row)
-    return state
 
 
 def _summary(head: HeadRow) -> dict[str, Json]:
@@ -384,7 +370,10 @@ def show_workflow(tenant: str, definition_id: str, version: int | None) -> dict[
 
 def show_stimulus(row: ItemRow) -> dict[str, Json]:
     """Return a stimulus without its input."""
-    body = body_of(row)
+    try:
+        body = body_of(row)
+    except MalformedRowError:  # set aside for just that
+        body = {"stimulus": {"name": None}}
     return present(
         stimulus_id=f"{row.owner_id}.{row.item_id}",
         name=body["stimulus"]["name"],

@@ -59,7 +59,7 @@ class Delete:
 
     purpose: str
     row: Row
-    condition: Condition
+    condition: Condition | None = None
 
 
 Write = Put | Update | Delete
