@@ -22,6 +22,7 @@ from aftercommit import (
     SetVariable,
     Step,
     Switch,
+    Try,
     While,
     engine,
     expr,
@@ -30,7 +31,7 @@ from aftercommit import (
 from aftercommit import inputs as given_inputs
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.ids import derive_child_id
-from aftercommit.limits import COMMIT_INTENTIONS_MAX
+from aftercommit.limits import COMMIT_INTENTIONS_MAX, ITEM_BYTES_MAX
 from aftercommit.model import (
     Cancel,
     Continue,
@@ -490,6 +491,23 @@ def test_items_of_a_parallel_for_each_may_end_in_any_order():
         assert happen(run, "e", n=number)
     assert run.state.variables == {"seen": [2, 3, 1]}
     assert run.state.status == InstanceStatus.COMPLETED
+
+
+@pytest.mark.parametrize(("number", "kept"), [(2_000, 10), (500, 300_000)])
+def test_more_items_at_once_than_a_state_has_room_for_fault(number, kept):
+    body = DispatchWorkflow("c", input={"n": var.item}, wait=True)
+    root = Try(ParallelForEach(given_inputs.items, body), handler=SetVariable("why", var.error))
+    run = play(Run(root, inputs={"items": list(range(number)), "kept": "x" * kept}))
+    assert run.state.variables["why"]["type"] == "StateTooLargeError"
+    assert "activities at once" in run.state.variables["why"]["message"]
+    assert sorted(withdrawn(run)) == sorted(children(run))
+
+
+def test_a_state_that_its_limit_allows_has_room_in_an_item():
+    body = DispatchWorkflow("c", input={"n": var.item}, wait=True)
+    run = play(Run(ParallelForEach(given_inputs.items, body), inputs={"items": list(range(1_000))}))
+    assert run.state.status == InstanceStatus.SUSPENDED
+    assert len(dumps(run.state.to_json())) < ITEM_BYTES_MAX
 
 
 def test_items_of_a_parallel_for_each_have_children_of_their_own():

@@ -8,11 +8,16 @@ from aftercommit.model import Execution, Json, State, size_of
 _LARGE = ("inputs", "items", "locals")
 
 
+# An execution with its bookmark, about; so much of them has room in the item beside a full state.
+_EXECUTION_BYTES = 320
+_EXECUTIONS_BYTES_FREE = 48 * 1024
+
+
 def charge(state: State, name: str, value: Json) -> None:
     """Account for a value that the state is about to hold; raises StateTooLargeError naming the largest."""
     sizes = measured(state)
     size = size_of(value)
-    if state.bytes - sizes.get(name, 0) + size > STATE_BYTES_MAX:
+    if state.bytes - sizes.get(name, 0) + size + _excess(state) > STATE_BYTES_MAX:
         largest = sorted({**sizes, name: size}.items(), key=lambda each: -each[1])[:3]
         told = ", ".join(f"{each} ({bytes_} bytes)" for each, bytes_ in largest)
         raise StateTooLargeError(f"the state would outgrow {STATE_BYTES_MAX} bytes; the largest: {told}")
@@ -25,6 +30,11 @@ def charge_memory(state: State, execution: Execution) -> None:
 
     None of it changes once it is kept, save variables: so a loop over many items measures them once.
     """
+    if (excess := _excess(state)) and measured(state) and state.bytes + excess > STATE_BYTES_MAX:
+        told = (
+            f"{len(state.executions)} activities at once, beside {state.bytes} bytes of values, are too many"
+        )
+        raise StateTooLargeError(told)
     for kind in _LARGE:
         if kind in execution.memory and _name(kind, execution) not in measured(state):
             charge(state, _name(kind, execution), execution.memory[kind])
@@ -54,6 +64,11 @@ def measured(state: State) -> dict[str, int]:
                     state.sizes[_name(kind, execution)] = size_of(execution.memory[kind])
         state.bytes = sum(state.sizes.values())
     return state.sizes
+
+
+def _excess(state: State) -> int:
+    """Return the bytes that the executions take from what values may have."""
+    return max(0, len(state.executions) * _EXECUTION_BYTES - _EXECUTIONS_BYTES_FREE)
 
 
 def _name(kind: str, execution: Execution) -> str:
