@@ -72,6 +72,8 @@ def _time_import(function: str) -> float:
         "DEFINITIONS_TABLE": "definitions",
         "INSTANCES_TABLE": "instances",
         "OUTBOX_TABLE": "outbox",
+        "BOOKMARKS_TABLE": "bookmarks",
+        "TRIGGERS_TABLE": "triggers",
         "COMMAND_QUEUE_URL": "https://queue",
         "WORKFLOWS_MODULE": "workflows",
         "AWS_DEFAULT_REGION": "us-east-1",

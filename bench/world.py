@@ -33,6 +33,8 @@ TABLES = {
     "DefinitionsTable": "DEFINITIONS_TABLE",
     "InstancesTable": "INSTANCES_TABLE",
     "OutboxTable": "OUTBOX_TABLE",
+    "BookmarksTable": "BOOKMARKS_TABLE",
+    "TriggersTable": "TRIGGERS_TABLE",
 }
 QUEUES = ("COMMAND_QUEUE_URL", "COMMAND_DEAD_LETTER_QUEUE_URL", "TICK_QUEUE_URL")
 

@@ -197,7 +197,9 @@ class World:
     def everything(self):
         """Return all rows of all tables as stored, for comparing before and after."""
         found = {}
-        for name in (settings().definitions_table, settings().instances_table, settings().outbox_table):
+        of = settings()
+        tables = (of.definitions_table, of.instances_table, of.outbox_table)
+        for name in (*tables, of.bookmarks_table, of.triggers_table):
             found[name] = sorted(json.dumps(row, sort_keys=True) for row in raw_rows(name))
         return found
 
