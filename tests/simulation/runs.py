@@ -1,5 +1,6 @@
 """One run of one scenario under given faults, and the enumeration of all its crash points."""
 
+import traceback
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from random import Random
@@ -80,7 +81,10 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
 
 def run_once(run: Run) -> Result:
     """Run, and keep only what can be told to another process."""
-    world, violations = simulate(run)
+    try:
+        world, violations = simulate(run)
+    except Exception:  # noqa: BLE001 - told with the run that it came of, rather than ending all others
+        return Result(run, [f"the simulation broke: {traceback.format_exc()}"], 0, 0)
     return Result(run, violations, world.writes, world.now() - STARTED_AT)
 
 
