@@ -140,7 +140,7 @@ SCENARIOS = (
         (Start("killing-after-wait"),),
         _FAULTED,
         _CHILD,
-        {"ACK_TIMEOUT_SECONDS": "900"},
+        {"ACK_TIMEOUT_SECONDS": "900", "LEASES_MAX": "2"},
         thorough=False,
     ),
     Scenario(
