@@ -189,7 +189,7 @@ def deployed(
                     note("unchanged since the last build")
             with _step(say, "Deploying (sam deploy)"):
                 preparing.result()
-                _deploy(folder / "lean", port, dict(parameters or {}))
+                deploy(folder / "lean", port, parameters)
         yield _describe(emulator)
 
 
@@ -200,8 +200,9 @@ def _prepare(emulator: Emulator) -> None:
     stack.client("cloudformation").list_stacks()
 
 
-def _deploy(folder: Path, port: int, parameters: dict[str, str]) -> None:
-    overrides = {"PythonRuntime": PYTHON_RUNTIME} | parameters
+def deploy(folder: Path, port: int, parameters: Mapping[str, str] | None = None) -> None:
+    """Deploy a build (its folder `lean`) into the emulator of a port, anew or over what is there."""
+    overrides = {"PythonRuntime": PYTHON_RUNTIME, **(parameters or {})}
     run_tool(
         [
             TOOLS / "sam",

@@ -272,7 +272,6 @@ def test_an_item_that_is_gone_is_not_made_by_setting_it_aside(world, item):
         {"body": {"N": "5"}},
         {"status": None},
         {"status": {"N": "1"}},
-        {"sends": None},
         {"sends": {"S": "one"}},
         {"command": {"S": "dance"}},
         {"command": None},
@@ -294,6 +293,14 @@ def test_c14_a_damaged_item_is_set_aside_visibly_and_later_ones_go_on(world, ite
     assert '"due_at"' not in raw
     others = [row for row in world.everything()["OutboxTable"] if item.item_id not in row]
     assert any('"status": {"S": "done"}' in row for row in others)
+
+
+@pytest.mark.parametrize("counter", ["sends", "attempts", "generation"])
+def test_an_item_without_a_counter_reads_as_one_at_its_default_and_is_not_stuck(world, item, counter):
+    world.set_raw(ItemRow, {"owner_key": item.owner_key, "item_id": item.item_id}, **{counter: None})
+    assert not refuse(again(item), FAILURE)
+    world.settle()
+    assert again(item).status == "done"
 
 
 def test_delivering_a_key_without_a_tenant_harms_no_other(world, item):

@@ -1,5 +1,6 @@
 """One run of one scenario under given faults, and the enumeration of all its crash points."""
 
+import traceback
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from random import Random
@@ -17,7 +18,7 @@ from tests.simulation.scenario import Scenario
 from tests.simulation.story import read_story
 from tests.simulation.weather import CALM, DOUBLED, Weather
 from tests.simulation.workflows import collect
-from tests.simulation.world import World
+from tests.simulation.world import STARTED_AT, World
 
 CRASH_POINTS = (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER)
 # What else is tried at every write of the scenarios that are looked at thoroughly.
@@ -49,8 +50,7 @@ class Result:
     run: Run
     violations: list[str]
     writes: int
-    seconds: float  # of the world's time
-    calls: int
+    seconds: float  # of the world's time, until it was quiet
 
 
 def simulate(run: Run) -> tuple[World, list[str]]:
@@ -82,8 +82,11 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
 
 def run_once(run: Run) -> Result:
     """Run, and keep only what can be told to another process."""
-    world, violations = simulate(run)
-    return Result(run, violations, world.writes, world.now(), world.calls)
+    try:
+        world, violations = simulate(run)
+    except Exception:  # noqa: BLE001 - told with the run that it came of, rather than ending all others
+        return Result(run, [f"the simulation broke: {traceback.format_exc()}"], 0, 0)
+    return Result(run, violations, world.writes, world.now() - STARTED_AT)
 
 
 def calm_runs(scenario: str) -> list[Run]:

@@ -7,7 +7,9 @@ whoever died.
 import json
 from typing import cast
 
+from pynamodb.attributes import NumberAttribute
 from pynamodb.exceptions import AttributeDeserializationError
+from pynamodb.expressions.condition import Condition
 
 from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, MalformedRowError
@@ -142,12 +144,18 @@ def claim(item: ItemRow, at: float) -> bool:
     if item.sends or at >= due_at:
         actions.append(ItemRow.due_at.set(clock.to_text(_resend_at(item, at))))
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled since it was read
-    unclaimed = ItemRow.sends == item.sends  # closes: claimed since it was read
+    unclaimed = _still(ItemRow.sends, item.sends)  # closes: claimed since it was read
     try:
         commit([Update("claim", ItemRow(item.owner_key, item.item_id), actions, undone & unclaimed)])
     except ConditionFailedError:
         return False
     return True
+
+
+def _still(counter: NumberAttribute, read: float) -> Condition:
+    """Say that a counter is as it was read; one that the row lacks was read as 0, and must not strand it."""
+    same: Condition = counter == read
+    return same if read else counter.does_not_exist() | same
 
 
 def _resend_at(item: ItemRow, at: float) -> float:
@@ -231,7 +239,7 @@ def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
         ItemRow.due_at.set(clock.to_text(at + wait)),
     ]
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
-    uncounted = ItemRow.attempts == item.attempts  # closes: the same attempt counted twice
+    uncounted = _still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
     commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, undone & uncounted)])
     _tell("attempt refused", "AttemptsRefused", item, failure)
     return False

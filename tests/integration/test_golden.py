@@ -1,0 +1,202 @@
+"""Stored rows and messages of every released form still load, and today's writers write the newest form.
+
+After a change of the stored form that is meant, and that still reads the old one, write a new folder beside
+the old ones, under the next number:
+
+    AFTERCOMMIT_GOLDEN=tests/golden/v2 pytest tests/integration/test_golden.py
+
+The rows are those of a small deployment in the middle of its work, so that loading them means going on.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from aftercommit import (
+    DispatchWorkflow,
+    Fault,
+    Finish,
+    If,
+    Retry,
+    Sequence,
+    SetVariable,
+    Step,
+    Workflow,
+    aws,
+    var,
+)
+from aftercommit import inputs as given_inputs
+from aftercommit.queue import Message, read_message
+from tests.integration.faults import Crash
+from tests.integration.world import behaviours, effects, raw_rows
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+VERSIONS = sorted((path for path in GOLDEN.iterdir() if path.is_dir()), key=lambda path: int(path.name[1:]))
+TABLES = ("DefinitionsTable", "InstancesTable", "OutboxTable")
+RANDOM = ("nonce", "lease_token")  # what differs from run to run
+
+child = Workflow("golden-child", inputs={"n": int}, root=Sequence(), output={"n": given_inputs.n})
+faulty = Workflow("golden-faulty", root=Sequence(SetVariable("x", 1), Fault("no stock", code="Stock")))
+parent = Workflow(
+    "golden-parent",
+    version=3,
+    inputs={"text": str, "n": int},
+    root=Sequence(
+        Step("act", name="first", value=given_inputs.n, result="first"),
+        If(
+            given_inputs.n == 0,
+            then=Finish("nothing to do"),
+            otherwise=DispatchWorkflow("golden-child", input={"n": var.first}, wait=True, result="made"),
+        ),
+        Step("act", name="second", value=var.made.n, retry=Retry(attempts_max=2, first_delay_seconds=60)),
+    ),
+    output=var.made,
+)
+forgetting = Workflow("golden-forgetting", root=DispatchWorkflow("golden-nobody"))
+
+# What becomes of each instance once its rows are loaded.
+ENDINGS = {
+    "born": "completed",
+    "leased": "completed",
+    "waiting": "completed",
+    "told": "completed",
+    "retrying": "completed",
+    "large": "completed",
+    "faulted": "faulted",
+    "forgetting": "completed",
+}
+MESSAGES = [
+    Message("default", owner_id="waiting", item_id="5dcef1fe9e5bd7b6d1a0af4c73d04ac57e5b1d35"),
+    Message("default", instance_id="born"),
+    Message("acme-1", instance_id="born", postponed=3),
+]
+
+
+def write_rows(world):
+    """Bring a deployment into the middle of its work; returns its rows by table."""
+    world.publish(child, faulty, parent, forgetting)
+
+    def start(definition_id, instance_id, *, run=True, **given):
+        world.dispatch(definition_id, given, instance_id=instance_id, correlation_id=f"of-{instance_id}")
+        if run:
+            world.run(instance_id)
+
+    def fail(context, value):
+        raise OSError("not yet")
+
+    def die(context, value):
+        raise Crash
+
+    start("golden-parent", "waiting", n=1, text="short")
+    start("golden-parent", "large", n=2, text="é" * 3_000)
+    start("golden-parent", "told", n=3, text="short")
+    world.handle_item(_dispatch_of(world, "told"))
+    start("golden-parent", "retrying", n=4, text="short")
+    world.handle_item(_dispatch_of(world, "retrying"))
+    behaviours["second"] = fail
+    world.handle_item(_dispatch_of(world, "retrying", "resume"))
+    behaviours["first"] = die
+    with pytest.raises(Crash):
+        start("golden-parent", "leased", n=5, text="short")
+    behaviours.clear()
+    start("golden-faulty", "faulted")
+    start("golden-forgetting", "forgetting")
+    for _ in range(4):
+        world.handle_item(_dispatch_of(world, "forgetting"))
+    start("golden-parent", "born", run=False, n=6, text="short")
+    return {
+        table: sorted(raw_rows(table), key=lambda row: json.dumps(row, sort_keys=True)) for table in TABLES
+    }
+
+
+def _dispatch_of(world, owner_id, command="start"):
+    return next(row for row in world.items(command) if owner_id in (row.owner_id, row.instance_id))
+
+
+def masked(tables):
+    """Return rows without what is random, their JSON texts read."""
+    return {
+        table: sorted(
+            (
+                {
+                    name: "random" if name in RANDOM else _read(next(iter(value.items())))
+                    for name, value in row.items()
+                }
+                for row in rows
+            ),
+            key=lambda row: json.dumps(row, sort_keys=True),
+        )
+        for table, rows in tables.items()
+    }
+
+
+def _read(typed):
+    kind, value = typed
+    if kind == "S" and value[:1] in ("{", "["):
+        return [kind, json.loads(value)]
+    return [kind, value]
+
+
+def read_golden(folder, name):
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_todays_writers_write_the_newest_golden_rows(world):
+    rows = write_rows(world)
+    wanted = os.environ.get("AFTERCOMMIT_GOLDEN")
+    if wanted:
+        folder = Path(wanted)
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = [each.to_text() for each in MESSAGES]
+        for name, value in (("rows", rows), ("messages", texts)):
+            text = json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
+            (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        pytest.skip(f"wrote {folder}")
+    assert masked(rows) == masked(read_golden(VERSIONS[-1], "rows"))
+
+
+def test_todays_messages_are_the_newest_golden_ones():
+    assert [each.to_text() for each in MESSAGES] == read_golden(VERSIONS[-1], "messages")
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_golden_messages_still_read(folder):
+    for text in read_golden(folder, "messages"):
+        message = read_message(text)
+        assert message.tenant
+        assert message.instance_id or (message.owner_id and message.item_id)
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_a_deployment_of_golden_rows_goes_on(world, folder):
+    for table, rows in read_golden(folder, "rows").items():
+        for row in rows:
+            aws.client("dynamodb").put_item(TableName=table, Item=row)
+    for instance_id in ENDINGS:
+        assert world.show(instance_id)["instance_id"] == instance_id
+    world.settle(1_000)
+    assert world.raised == []
+    assert world.dead_letters() == []
+    statuses = world.statuses()
+    assert {instance_id: statuses[instance_id] for instance_id in ENDINGS} == ENDINGS
+    assert sorted(name for name, _, _ in effects) == ["first"] * 2 + ["second"] * 6
+    assert world.show("large")["output"] == {"n": 2}
+    [failed] = world.show("forgetting")["dispatches"]
+    assert (failed["status"], failed["attempts"]) == ("failed", 4)
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_golden_rows_are_of_every_kind(folder):
+    rows = read_golden(folder, "rows")
+    kinds = {row["row"]["S"].partition("#")[0] for table in TABLES[:2] for row in rows[table]}
+    assert kinds == {"published", "version", "head", "revision", "snapshot", "incident"}
+    items = {(row["command"]["S"], row["status"]["S"]) for row in rows["OutboxTable"]}
+    assert items == {
+        ("start", "undone"),
+        ("start", "done"),
+        ("start", "failed"),
+        ("resume", "undone"),
+        ("resume", "done"),
+    }
