@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 
 from aftercommit import clock, engine
+from aftercommit.activities import RunTask
 from aftercommit.definition import Definition
 from aftercommit.definitions import load_definition
 from aftercommit.errors import (
@@ -86,7 +87,8 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         version=birth.definition.version,
         status=(InstanceStatus.RUNNING if lease_until else InstanceStatus.PENDING).value,
         revision=0,
-        secret=new_token(),
+        # Only where tokens can be given out: the heads of most instances just fit into a KB.
+        secret=new_token() + new_token() if _gives_tokens(birth.definition) else None,
         correlation_id=birth.correlation_id,
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
@@ -103,6 +105,10 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     inline, puts = snapshot_writes(head.instance_key, 0, state)
     head.snapshot = inline
     return [Put("head", head, absent), *puts]
+
+
+def _gives_tokens(definition: Definition) -> bool:
+    return any(isinstance(each, RunTask) for each in definition.activities.values())
 
 
 def head_of(puts: list[Put]) -> HeadRow:
