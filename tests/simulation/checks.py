@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
+from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.ids import derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
@@ -25,26 +26,49 @@ def check_i1_no_ghost(story: Story) -> Violations:
         head = told.head
         if "parent_item_id" not in head:
             continue
+        if _comes_from_stimulus(story, head["parent_instance_id"], head["parent_item_id"]):
+            continue
         owner = story.instances.get(head["parent_instance_id"])
         intention = owner.intentions().get(head["parent_item_id"]) if owner else None
         if intention is None:
             yield f"{told.instance_id} was started by a dispatch that no revision decided"
         elif intention.body["instance_id"] != told.instance_id:
             yield f"{told.instance_id} is not the child that its dispatch names"
-    for owner_id, item_id in story.items:
-        if owner_id in story.scenario.stuck:
-            continue
-        owner = story.instances.get(owner_id)
-        if owner is None:
-            yield f"item {item_id} of {owner_id}, which does not exist"
-        elif item_id not in owner.intentions() and not _is_consequence(story, owner_id, item_id):
-            yield f"item {item_id} of {owner_id}, which no revision decided"
+    yield from _check_items(story)
     for effect in story.world.effects:
         told = story.instances.get(effect.instance_id)
         if told is None:
             yield f"effect {effect.activity} of {effect.instance_id}, which does not exist"
         elif effect.idempotency_key not in _executions(told):
             yield f"effect {effect.activity} of {effect.instance_id}, in an execution that no revision knows"
+
+
+def _check_items(story: Story) -> Violations:
+    for owner_id, item_id in story.items:
+        if owner_id in story.scenario.stuck:
+            continue
+        if _comes_from_stimulus(story, owner_id, item_id):
+            continue
+        owner = story.instances.get(owner_id)
+        if owner is None:
+            yield f"item {item_id} of {owner_id}, which does not exist"
+        elif item_id not in owner.intentions() and not _is_consequence(story, owner_id, item_id):
+            yield f"item {item_id} of {owner_id}, which no revision decided"
+
+
+def _comes_from_stimulus(story: Story, owner_id: str, item_id: str) -> bool:
+    """Whether an item is a stimulus that a revision has published, part of one, or a start it led to."""
+    item = story.items.get((owner_id, item_id))
+    if item is None:
+        return False
+    published = [
+        name
+        for (_, name), each in story.items.items()
+        if each["command"] == "stimulus" and story.intends(name)
+    ]
+    if item["command"] == "stimulus":
+        return any(item_id == each or item_id.startswith(f"{each}-") for each in published)
+    return any(derive_id("starts", each) == owner_id for each in published)
 
 
 def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:
@@ -162,8 +186,7 @@ def _commits(story: Story) -> dict[tuple[str, str], int]:
     for change in story.world.changes:
         if change.before is None and change.after is not None:
             row = plain(change.after)
-            key = (row.get("owner_id"), row["item_id"]) if change.table == "outbox" else _key(row)
-            commits.setdefault(key, change.call)
+            commits.setdefault(_name_of(change.table, row), change.call)
     return commits
 
 
@@ -172,14 +195,26 @@ def _check_effects(
 ) -> Violations:
     call = commits.get(_key(row))
     for intention in decision.intentions:
-        if commits.get((told.instance_id, intention.item_id)) != call:
+        if commits.get(("item", intention.item_id)) != call:
             yield f"{told.instance_id} decided {intention.item_id} in another commit than {row['row']}"
-        item = story.items.get((told.instance_id, intention.item_id))
+        item = story.item(intention.item_id)
         if item and json.loads(item["body"]) != json.loads(json.dumps(intention.body)):
             yield f"item {intention.item_id} is not what {told.instance_id} decided"
+    gone = {each.bookmark_id for at, _, other in told.decisions if at is row for each in other.gone}
+    for bookmark in decision.made:
+        if bookmark.bookmark_id not in gone and commits.get(("bookmark", bookmark.bookmark_id)) != call:
+            yield f"{told.instance_id} made a bookmark in {row['row']} that no stimulus can find"
     for incident in decision.incidents:
         if (told.head["instance_key"], f"incident#{incident.incident_id}") not in commits:
             yield f"{told.instance_id} has lost an incident of {row['row']}"
+
+
+def _name_of(table: str, row: dict) -> tuple[str, str]:
+    if table == "outbox":
+        return ("item", row["item_id"])
+    if table == "bookmarks":
+        return ("bookmark", row["bookmark_id"])
+    return _key(row) if table != "triggers" else (row["stimulus_key"], row["row"])
 
 
 def _key(row: dict) -> tuple[str, str]:
@@ -202,10 +237,29 @@ def check_i6_once_per_wait(story: Story) -> Violations:
             continue
         told = story.instances[item["instance_id"]]
         bookmark_id = json.loads(item["body"])["bookmark_id"]
+        if story.scenario.drops:
+            continue
         if told.head["status"] == "completed" and not any(
             command["bookmark_id"] == bookmark_id for command in told.commands("resume")
         ):
             yield f"resume {item_id} of {owner_id} is done, and was never applied"
+
+
+def check_i6_once_per_stimulus(story: Story) -> Violations:
+    """A stimulus applies as often as there are items of it that are done, and never more."""
+    applied = Counter(
+        stimulus_id_of(command["stimulus"])
+        for told in story.instances.values()
+        for command in told.commands("stimulate")
+    )
+    done = Counter(
+        owner_id
+        for (owner_id, _), item in story.items.items()
+        if item["command"] == "stimulus" and item["status"] == "done"
+    )
+    for key, times in applied.items():
+        if times > done[key]:
+            yield f"stimulus {key} was applied {times} times, by {done[key]} items"
 
 
 def check_i7_endings_are_told(story: Story) -> Violations:
@@ -219,6 +273,8 @@ def check_i7_endings_are_told(story: Story) -> Violations:
             heard = outcomes.get(body["bookmark_id"])
             child = story.instances.get(body["instance_id"])
             if heard is None:
+                if story.scenario.drops:
+                    continue
                 if told.head["status"] in ("completed", "suspended"):
                     yield f"{told.instance_id} was never told the ending of {body['instance_id']}"
             elif child is None:
@@ -296,6 +352,7 @@ CHECKS = (
     check_i4_fencing,
     check_i5_one_commit,
     check_i6_once_per_wait,
+    check_i6_once_per_stimulus,
     check_i7_endings_are_told,
     check_i9_no_starvation,
     check_one_send_per_claim,

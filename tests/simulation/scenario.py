@@ -42,5 +42,6 @@ class Scenario:
     stuck: frozenset[str] = frozenset()
     ends_within_seconds: float | None = None  # without faults, in calm weather
     seeds: int = 1  # how many orders of calls are enumerated
+    drops: bool = False  # whether some waits are given up, so that what would end them meets nothing
     thorough: bool = True  # whether it is also frozen, timed out and doubled at each write, not only crashed
     limits: dict[str, int] = field(default_factory=dict)  # of the engine, lowered to be met by few

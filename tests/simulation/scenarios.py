@@ -23,6 +23,7 @@ _BOTH = {"parent": "completed", "other": "completed"}
 _CHILD = {"child-first": 1, "child-second": 1}
 _WAITING = {"before": 1, "after": 1, "last": 1, **_CHILD}
 _NOT_WAITING = {"before": 1, "after": 1, **_CHILD}
+_TELLING = {"before": 1, "told": 1}
 _OFF = {"EAGER_DELIVERY": "false"}
 
 
@@ -150,6 +151,38 @@ SCENARIOS = (
         {"large-1": 1, "large-2": 1, "large-3": 1, "large-4": 1, "large-5": 1, **_CHILD},
         thorough=False,
     ),
+    Scenario(
+        "timers",
+        (Start("delaying"),),
+        _COMPLETED,
+        {"late": 1, "early": 1, "after": 1, **_CHILD},
+        thorough=False,
+    ),
+    Scenario("lost-branch", (Start("racing"),), _COMPLETED, {"won": 1, "after": 1}, drops=True),
+    Scenario(
+        "event", (Start("hearing"), Start("telling", "other", after=5)), _BOTH, {"heard": 1, **_TELLING}
+    ),
+    Scenario(
+        "early-event",
+        (Start("telling", "other"), Start("hearing", after=5)),
+        _BOTH,
+        {"heard": 1, **_TELLING},
+    ),
+    # The event comes when both surely wait, whatever died before: it is for those that do.
+    Scenario(
+        "event-for-two",
+        (Start("hearing"), Start("hearing", "second"), Start("telling", "other", after=1500)),
+        {"second": "completed", **_BOTH},
+        {"heard": 2, **_TELLING},
+        thorough=False,
+    ),
+    Scenario(
+        "event-rounds",
+        (Start("counting"), Start("ticking", "other", after=5)),
+        _BOTH,
+        {"round": 2, "between": 1},
+    ),
+    Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
     Scenario(

@@ -66,6 +66,14 @@ class Story:
     items: dict[tuple[str, str], Plain]  # by (owner_id, item_id)
     definitions: dict[tuple[str, int], Definition]
 
+    def item(self, item_id: str) -> Plain | None:
+        """Return the item of an id, whoever owns it."""
+        return next((each for (_, name), each in self.items.items() if name == item_id), None)
+
+    def intends(self, item_id: str) -> bool:
+        """Whether a revision of some instance has decided an item."""
+        return any(item_id in each.intentions() for each in self.instances.values())
+
     def children_of(self, item: Plain) -> list[Told]:
         """Return the instances that say they were started by a dispatch."""
         return [
@@ -97,9 +105,14 @@ def read_story(scenario: Scenario, world: World) -> Story:
             instances[key].rows.append(plain(item))
         elif key in instances and name.startswith("incident#"):
             instances[key].incidents.append(plain(item))
+    triggers = {
+        item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
+        for item in world.dynamodb.tables["outbox"].rows.values()
+        if item["command"]["S"] == "start" and item["body"].get("S", "{").endswith("}")
+    }
     for told in instances.values():
         try:
-            _fold(told, definitions)
+            _fold(told, definitions, triggers.get(told.head.get("parent_item_id", "")))
         except Exception as error:  # noqa: BLE001 - a row that cannot be folded is a finding of its own
             told.unreadable = repr(error)
     items = {}
@@ -108,7 +121,7 @@ def read_story(scenario: Scenario, world: World) -> Story:
     return Story(scenario, world, {each.instance_id: each for each in instances.values()}, items, definitions)
 
 
-def _fold(told: Told, definitions: dict[tuple[str, int], Definition]) -> None:
+def _fold(told: Told, definitions: dict[tuple[str, int], Definition], trigger: Plain | None) -> None:
     head = told.head
     definition = definitions[head["definition_id"], head["version"]]
     written = _first_snapshot(told)
@@ -118,6 +131,7 @@ def _fold(told: Told, definitions: dict[tuple[str, int], Definition]) -> None:
         correlation_id=head.get("correlation_id"),
         parent=Parent(**written["parent"]) if "parent" in written else None,
         depth=written.get("depth", 0),
+        trigger=trigger,
     )
     _remember(told, 0, state)
     for row in told.rows:

@@ -3,14 +3,20 @@
 from typing import Any
 
 from aftercommit import (
+    Delay,
     DispatchWorkflow,
+    Event,
     Fault,
     Finish,
+    Fork,
     If,
+    PublishEvent,
     Sequence,
     SetVariable,
     Step,
+    While,
     Workflow,
+    expr,
     inputs,
     var,
 )
@@ -165,6 +171,61 @@ outgrowing = Workflow(
 )
 continuing = Workflow(
     "continuing", incidents="continue", root=Sequence(_dispatch("child"), Step(refuse), Step(act, name="not"))
+)
+
+delaying = Workflow(
+    "delaying",
+    root=Sequence(
+        Fork(
+            Sequence(Delay(30), Step(act, name="late")),
+            Sequence(_dispatch("child", wait=True), Step(act, name="early")),
+        ),
+        Step(act, name="after"),
+    ),
+)
+endless = Workflow("endless", root=Event("never"))
+racing = Workflow(
+    "racing",
+    root=Sequence(
+        Fork(
+            Sequence(DispatchWorkflow("endless", wait=True), Step(act, name="not")),
+            Sequence(Delay(20), Step(act, name="won")),
+            wait="any",
+        ),
+        Step(act, name="after"),
+    ),
+)
+hearing = Workflow(
+    "hearing",
+    root=Sequence(Event("said", payload={"n": 1}, result="heard"), Step(act, name="heard")),
+    output=var.heard,
+)
+telling = Workflow(
+    "telling",
+    root=Sequence(
+        Step(act, name="before"),
+        PublishEvent("said", payload={"n": 2}),
+        PublishEvent("said", payload={"n": 1}, input="hello"),
+        Step(act, name="told"),
+    ),
+)
+counting = Workflow(
+    "counting",
+    root=Sequence(
+        SetVariable("n", 0),
+        While(var.n < 2, Sequence(Event("tick"), Step(act, name="round"), SetVariable("n", var.n + 1))),
+    ),
+)
+ticking = Workflow(
+    "ticking", root=Sequence(PublishEvent("tick"), Step(act, name="between"), PublishEvent("tick"))
+)
+beginning = Workflow(
+    "beginning", root=Sequence(Event("begin", starts=True, result="x"), Step(act, name="begun")), output=var.x
+)
+opening = Workflow(
+    "opening",
+    # Named so that it is published; it is the event that starts it.
+    root=Sequence(PublishEvent("begin", input="go"), If(expr("1 = 2"), then=DispatchWorkflow("beginning"))),
 )
 
 _BY_ID = {each.id: each for each in list(globals().values()) if isinstance(each, Workflow)}
