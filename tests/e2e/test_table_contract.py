@@ -1,22 +1,18 @@
 """The emulator's tables must do as DynamoDB does, as far as the runtime relies on it."""
 
-import os
 from typing import ClassVar
 
 import pytest
 
-from aftercommit import aws
 from tests.simulation.table_contract import CREATE, TABLE, TableContract
-
-pytestmark = pytest.mark.skipif("AWS_ENDPOINT_URL" not in os.environ, reason="needs AWS_ENDPOINT_URL")
 
 
 class TestEmulator(TableContract):
     differs: ClassVar = {"test_overlapping_paths_are_refused"}
 
     @pytest.fixture
-    def dynamodb(self):
-        client = aws.client("dynamodb")
+    def dynamodb(self, stack):
+        client = stack.client("dynamodb")
         client.create_table(**CREATE)
         client.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
         yield client

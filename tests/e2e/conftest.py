@@ -1,0 +1,136 @@
+"""One stack for all end-to-end tests: built, deployed and ended once."""
+
+import shutil
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from scripts.emulator import ROOT
+from scripts.local_stack import deployed
+
+# A build is kept by the path of its workflows, so the place is the same each time.
+WORKFLOWS_DIR = ROOT / ".build/e2e-workflows"
+
+# Leases and redeliveries that end while a test waits for them.
+SWEEP_SECONDS = 4
+HEAD_START_SECONDS = 15
+PARAMETERS = {
+    "WorkflowsModule": "e2e_workflows",
+    "ExampleLedger": "true",
+    "RunTimeoutSeconds": "8",
+    "CommandVisibilitySeconds": "8",
+    "AckTimeoutSeconds": "15",
+    "EagerHeadStartSeconds": str(HEAD_START_SECONDS),
+    "SweepIntervalSeconds": str(SWEEP_SECONDS),
+    "LeasesMax": "2",
+}
+ENDED = ("completed", "faulted", "cancelled")
+# Long enough for a busy machine: a test that fails waits for it, one that passes does not.
+PATIENCE_SECONDS = 120
+
+
+def stage_workflows(target: Path) -> Path:
+    """Put the example and the workflows of these tests into one layer folder."""
+    shutil.rmtree(target, ignore_errors=True)
+    for source in (ROOT / "layers/workflows/workflows", Path(__file__).parent / "e2e_workflows"):
+        shutil.copytree(source, target / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return target
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def await_that(condition, *, seconds=PATIENCE_SECONDS, explain=lambda: ""):
+    """Poll until a condition returns something true, and return that."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.3)
+    raise AssertionError(f"not within {seconds} seconds {explain()}")
+
+
+@pytest.fixture(scope="session")
+def stack(request):
+    terminal = request.config.pluginmanager.getplugin("terminalreporter")
+    with deployed(
+        port=free_port(),
+        parameters=PARAMETERS,
+        workflows_dir=stage_workflows(WORKFLOWS_DIR),
+        say=terminal.write_line,
+    ) as running:
+        yield running
+
+
+class Api:
+    """The HTTP API, as these tests use it."""
+
+    def __init__(self, stack):
+        self.stack = stack
+
+    def get(self, path, **headers):
+        return self.stack.request("GET", path, headers=headers)
+
+    def post(self, path, body=None, **headers):
+        return self.stack.request("POST", path, body, headers)
+
+    def dispatch(self, workflow, **values):
+        answer = self.post(f"/workflows/{workflow}/dispatch", {"input": values})
+        assert answer.status == 202, answer.body
+        return answer.json()["instance_id"]
+
+    def show(self, instance_id):
+        answer = self.get(f"/instances/{instance_id}")
+        assert answer.status == 200, answer.body
+        return answer.json()
+
+    def journal(self, instance_id):
+        answer = self.get(f"/instances/{instance_id}/journal?limit=100")
+        assert answer.status == 200, answer.body
+        return [line for each in answer.json()["revisions"] for line in each["activities"]]
+
+    def await_end(self, instance_id, *, seconds=PATIENCE_SECONDS):
+        def ended():
+            shown = self.show(instance_id)
+            return shown if shown["status"] in ENDED else None
+
+        return await_that(
+            ended,
+            seconds=seconds,
+            explain=lambda: f"{self.show(instance_id)}\n{self.stack.describe_failures()[-3000:]}",
+        )
+
+    def await_dispatches(self, instance_id):
+        """Wait until every dispatch of an instance is settled, and return them."""
+
+        def settled():
+            found = self.show(instance_id)["dispatches"]
+            return found if found and all(each["status"] != "undone" for each in found) else None
+
+        return await_that(settled, explain=lambda: self.show(instance_id))
+
+
+@pytest.fixture(scope="session")
+def api(stack):
+    return Api(stack)
+
+
+@pytest.fixture(scope="session")
+def effects(stack):
+    """Return a function that reads an order's effects from the ledger, as (activity, execution id) pairs."""
+
+    def read(order_id):
+        answer = stack.client("dynamodb").query(
+            TableName=stack.outputs["LedgerTable"],
+            KeyConditionExpression="order_id = :order",
+            ExpressionAttributeValues={":order": {"S": order_id}},
+            ConsistentRead=True,
+        )
+        return [(row["activity"]["S"], row["effect_id"]["S"].partition("#")[2]) for row in answer["Items"]]
+
+    return read

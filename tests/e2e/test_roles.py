@@ -1,0 +1,154 @@
+"""What each function's role may do, and what it may not, by asking as that role."""
+
+import json
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.session import get_session
+
+from scripts.emulator import REGION
+from scripts.local_stack import STACK_NAME
+
+NAMES = {
+    "api": "ApiRole",
+    "run": "RunRole",
+    "deliver": "DeliverRole",
+    "sweep": "SweepRole",
+    "publish": "PublishRole",
+}
+
+
+@pytest.fixture(scope="module")
+def as_role(stack):
+    """Return a function that makes a client with the rights of a function's role."""
+    resources = stack.client("cloudformation").list_stack_resources(StackName=STACK_NAME)
+    physical = {
+        each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources["StackResourceSummaries"]
+    }
+    sessions = {}
+    for function, logical in NAMES.items():
+        role = stack.client("iam").get_role(RoleName=physical[logical])["Role"]
+        assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {
+            "Service": "lambda.amazonaws.com"
+        }
+        # Who may take the role is not what is asked here; what it may do stays as deployed.
+        document = json.dumps(
+            {
+                "Version": "2012-10-17",
+                "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}],
+            }
+        )
+        stack.client("iam").update_assume_role_policy(RoleName=role["RoleName"], PolicyDocument=document)
+        answer = stack.client("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="test")
+        sessions[function] = answer["Credentials"]
+
+    def make(function, service):
+        credentials = sessions[function]
+        return get_session().create_client(
+            service,
+            region_name=REGION,
+            endpoint_url=stack.endpoint_url,
+            aws_access_key_id=credentials["AccessKeyId"],
+            aws_secret_access_key=credentials["SecretAccessKey"],
+            aws_session_token=credentials["SessionToken"],
+        )
+
+    return make
+
+
+def call(client, stack, action, name):
+    """Make one call on a table or queue of the stack; returns the name of what was refused, or None."""
+    key = {
+        "OutboxTable": {"owner_key": {"S": "default#x"}, "item_id": {"S": "x"}},
+        "InstancesTable": {"instance_key": {"S": "default#x"}, "row": {"S": "x"}},
+        "DefinitionsTable": {"definition_key": {"S": "default#x"}, "row": {"S": "x"}},
+    }.get(name)
+    target = {"QueueUrl": stack.outputs[name]} if key is None else {"TableName": stack.outputs[name]}
+    partition = next(iter(key)) if key else None
+    arguments = {
+        "get_item": {"Key": key},
+        "delete_item": {"Key": key},
+        # Writes are made under a condition that never holds: what matters is whether they may be asked for.
+        "put_item": {"Item": key, "ConditionExpression": "attribute_exists(nothing)"},
+        "update_item": {"Key": key, "ConditionExpression": "attribute_exists(nothing)"},
+        "query": {
+            "KeyConditionExpression": f"{partition} = :value",
+            "ExpressionAttributeValues": {":value": {"S": "x"}},
+        },
+        "send_message": {"MessageBody": "{}"},
+    }.get(action, {})
+    try:
+        getattr(client, action)(**target, **arguments)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("AccessDenied", "AccessDeniedException"):
+            return error.response["Error"]["Message"]
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise
+    return None
+
+
+MAY = [
+    ("api", "query", "DefinitionsTable"),
+    ("api", "put_item", "InstancesTable"),
+    ("run", "get_item", "DefinitionsTable"),
+    ("run", "update_item", "OutboxTable"),
+    ("run", "delete_item", "InstancesTable"),
+    ("deliver", "get_item", "OutboxTable"),
+    ("deliver", "update_item", "OutboxTable"),
+    ("sweep", "update_item", "InstancesTable"),
+    ("publish", "put_item", "DefinitionsTable"),
+]
+
+MAY_NOT = [
+    ("api", "put_item", "DefinitionsTable"),
+    ("api", "delete_item", "OutboxTable"),
+    ("api", "scan", "InstancesTable"),
+    ("api", "receive_message", "CommandQueueUrl"),
+    ("api", "send_message", "CommandDeadLetterQueueUrl"),
+    ("run", "put_item", "DefinitionsTable"),
+    ("run", "delete_item", "OutboxTable"),
+    ("run", "scan", "OutboxTable"),
+    ("run", "purge_queue", "CommandQueueUrl"),
+    ("run", "send_message", "TickQueueUrl"),
+    ("deliver", "get_item", "DefinitionsTable"),
+    ("deliver", "query", "DefinitionsTable"),
+    ("deliver", "delete_item", "OutboxTable"),
+    ("deliver", "delete_item", "InstancesTable"),
+    ("deliver", "get_item", "InstancesTable"),
+    ("deliver", "query", "InstancesTable"),
+    ("deliver", "receive_message", "CommandQueueUrl"),
+    ("sweep", "get_item", "DefinitionsTable"),
+    ("sweep", "delete_item", "OutboxTable"),
+    ("sweep", "delete_item", "InstancesTable"),
+    ("sweep", "receive_message", "CommandQueueUrl"),
+    ("publish", "get_item", "InstancesTable"),
+    ("publish", "put_item", "OutboxTable"),
+    ("publish", "delete_item", "DefinitionsTable"),
+    ("publish", "send_message", "CommandQueueUrl"),
+]
+
+
+def service_of(name):
+    return "sqs" if name.endswith("Url") else "dynamodb"
+
+
+@pytest.mark.parametrize(("function", "action", "name"), MAY)
+def test_a_function_may_do_what_it_does(as_role, stack, function, action, name):
+    assert call(as_role(function, service_of(name)), stack, action, name) is None
+
+
+@pytest.mark.parametrize(("function", "action", "name"), MAY_NOT)
+def test_a_function_may_do_nothing_else(as_role, stack, function, action, name):
+    told = call(as_role(function, service_of(name)), stack, action, name)
+    assert told is not None, "it was allowed"
+    assert action.replace("_", "") in told.lower()
+
+
+def test_an_activity_has_no_more_rights_than_its_function(api):
+    shown = api.await_end(api.dispatch("beyond-rights", order_id="rights-1"))
+    assert shown["status"] == "completed"
+    assert len(shown["output"]["answers"]) == 3
+    for answer in shown["output"]["answers"]:
+        name, _, told = answer.partition(": ")
+        assert "AccessDenied" in told, answer
+        assert name in told, answer
