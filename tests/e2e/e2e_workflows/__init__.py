@@ -11,19 +11,26 @@ from e2e_workflows.steps import (
     sleeping,
     two_generations,
 )
+from e2e_workflows.waits import asking, beginning, deciding, hearing, pausing, telling
 from workflows import place_order, send_receipt, ship_order
 
 __all__ = [
+    "asking",
+    "beginning",
     "beyond_rights",
     "deadly",
+    "deciding",
     "faulty",
     "forking",
+    "hearing",
     "nested",
     "nested_middle",
     "noted",
+    "pausing",
     "place_order",
     "send_receipt",
     "ship_order",
     "sleeping",
+    "telling",
     "two_generations",
 ]
