@@ -111,7 +111,7 @@ def _is_own(wanted: HeadRow) -> bool:
 def dispatch_existing(tenant: str, instance_id: str) -> None:
     """Run an existing instance in the background; raises NotFoundError, or ConflictError if it has ended."""
     head = find_head(tenant, instance_id)
-    if head is None:
+    if head is None or head.deleted_at:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
     if InstanceStatus(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}", field="id")

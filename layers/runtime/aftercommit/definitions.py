@@ -62,12 +62,21 @@ def load_definition(owner: str, definition_id: str, version: int) -> Definition:
 
 
 def list_versions(tenant: str, definition_id: str) -> tuple[str, list[DefinitionRow]]:
-    """Return (owner, its rows: the pointer and all versions); raises NotFoundError if there are none."""
+    """Return (owner, its rows: the pointer and all versions); raises NotFoundError if there are none.
+
+    The owner is whose version a tenant starts, else whose versions there are.
+    """
+    found = []
     for owner in (tenant, SHARED_TENANT):
-        rows = list(DefinitionRow.query(key_of(owner, definition_id), consistent_read=True))
-        if rows:
+        stored = DefinitionRow.query(key_of(owner, definition_id), consistent_read=True)
+        rows = [row for row in stored if row.row != DRAFT]
+        if any(row.row == PUBLISHED for row in rows):
             return owner, rows
-    raise NotFoundError(f"no workflow {definition_id!r}", field="id")
+        if rows:
+            found.append((owner, rows))
+    if not found:
+        raise NotFoundError(f"no workflow {definition_id!r}", field="id")
+    return found[0]
 
 
 def list_published(tenant: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from aftercommit.intentions import begin_stimulus_id, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, size_of
 from aftercommit.outbox import body_of, find_item, item_put
+from aftercommit.schema import check_storable
 from aftercommit.tables import ItemRow
 from aftercommit.tokens import read_token
 from aftercommit.writes import Delete, Put, Update, commit
@@ -23,11 +24,12 @@ def send_stimulus(
     correlation_id: str | None,
     instance_id: str | None,
 ) -> str:
-    """Store a stimulus, to be applied in the background; returns its id. Raises TooLargeError."""
-    if size_of(value) > INPUT_BYTES_MAX:
-        raise TooLargeError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
-    if size_of(payload) > INPUT_BYTES_MAX:
-        raise TooLargeError(f"the payload is larger than {INPUT_BYTES_MAX} bytes", field="payload")
+    """Store a stimulus, to be applied in the background; returns its id.
+
+    Raises TooLargeError, or InputRefusedError for what cannot be stored.
+    """
+    _check(value, "input")
+    _check(payload, "payload")
     at = clock.now()
     intention = intend_stimulus(
         new_instance_id(),
@@ -43,6 +45,12 @@ def send_stimulus(
     return name_stimulus(owner_id, intention.item_id)
 
 
+def _check(value: Json, name: str) -> None:
+    check_storable(value, name)
+    if size_of(value) > INPUT_BYTES_MAX:
+        raise TooLargeError(f"the {name} is larger than {INPUT_BYTES_MAX} bytes", field=name)
+
+
 def send_event(tenant: str, name: str, **more: Json) -> str:
     """Store the stimulus of an event; see `send_stimulus`."""
     return send_stimulus(tenant, event_name(name), **more)
@@ -54,8 +62,7 @@ def resume_by_token(tenant: str, token: str, value: Json) -> None:
     Raises NotFoundError, the same for a token that is forged, used, or another tenant's. The intention's id
     derives from the bookmark: of two calls at once, one makes it.
     """
-    if size_of(value) > INPUT_BYTES_MAX:
-        raise TooLargeError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
+    _check(value, "input")
     instance_id, bookmark_id = read_token(tenant, token)
     body = {"instance_id": instance_id, "bookmark_id": bookmark_id, "outcome": "Done", "value": value}
     intention = Intention(ItemCommand.RESUME, f"callback-{bookmark_id}", body)

@@ -18,12 +18,15 @@ from aftercommit.errors import (
     ConflictError,
     ContentionError,
     DefinitionRefusedError,
+    InputRefusedError,
     NotFoundError,
     RefusedError,
 )
 from aftercommit.functions import registered_names
+from aftercommit.limits import NESTING_MAX
 from aftercommit.log import logger
 from aftercommit.model import Json
+from aftercommit.schema import check_storable
 from aftercommit.tables import SHARED_TENANT, TriggerRow
 from aftercommit.triggers import trigger_writes, triggers_of
 from aftercommit.workflow import Workflow
@@ -97,6 +100,11 @@ def put_draft(tenant: str, definition_id: str, data: Json) -> dict[str, Json]:
     """Check and store a draft under its id; raises DefinitionRefusedError with every fault."""
     if isinstance(data, dict) and data.setdefault("id", definition_id) != definition_id:
         raise DefinitionRefusedError([("id", f"must be {definition_id!r}, as in the path")])
+    try:
+        for name, value in data.items() if isinstance(data, dict) else ():
+            check_storable(value, name, levels=2 * NESTING_MAX)  # each level of the tree has two
+    except InputRefusedError as error:
+        raise DefinitionRefusedError([(str(error.field), error.message)]) from None
     definition = read_definition(data, known=registered_names())
     triggers_of(tenant, definition)
     store_draft(tenant, definition)

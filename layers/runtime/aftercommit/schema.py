@@ -229,6 +229,15 @@ def check_inputs(declared: dict[str, Schema], value: Any) -> dict[str, Any]:
     return checked
 
 
+def check_storable(value: Any, name: str, *, levels: int = NESTING_MAX) -> None:
+    """Refuse what JSON itself or UTF-8 cannot hold, or what is nested deeper than `levels`.
+
+    Raises InputRefusedError naming the place.
+    """
+    if fault := _find_unstorable(value, name, NESTING_MAX - levels):
+        raise InputRefusedError(*fault)
+
+
 def is_required(schema: Schema) -> bool:
     """Tell whether an input must be given: it has no default, and does not name null among what it admits."""
     return "default" not in schema and not _names_null(schema)
