@@ -83,7 +83,6 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
     head, state = _read_whole(tenant, instance_id)
     return {
         **_summary(head),
-        "status": head.status if not state.status.ended else state.status.value,
         "input": state.inputs,
         "output": state.output,
         "variables": state.variables,
@@ -107,9 +106,12 @@ def _read_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State]:
         if head is None:
             raise NotFoundError(f"no instance {instance_id!r}", field="id")
         try:
-            return head, _state_of(head)
+            state = _state_of(head)
         except OvertakenError:
             continue  # a burst ended between the two reads
+        # An ending and its head are one commit: rows that end it, after a head that does not, came in between.
+        if state.status.ended == InstanceStatus(head.status).ended:
+            return head, state
     raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
 
 
