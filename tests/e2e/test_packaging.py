@@ -89,7 +89,6 @@ def test_the_runtime_layer_holds_the_runtime_and_its_locked_dependencies(artefac
     }
     assert installed == {each.partition(" ")[0] for each in locked}
     assert (layer / "aftercommit/__init__.py").exists()
-    assert (layer / "aftercommit/py.typed").exists()
 
 
 @pytest.mark.parametrize("package", ["RuntimeLayer/python/aftercommit", "WorkflowsLayer/python"])

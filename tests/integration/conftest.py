@@ -26,6 +26,7 @@ def environment(monkeypatch):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Aftercommit")
+    monkeypatch.setenv("DUE_SHARDS", "2")  # a sweep asks each shard twice, and moto is slow
     with mock_aws():
         for variable, arguments in TABLES.items():
             aws.client("dynamodb").create_table(**arguments)

@@ -279,7 +279,7 @@ def test_workers_that_die_now_and_then_stop_nobody(world):
 def test_an_unknown_activity_is_an_incident_that_is_retried_and_heals(world):
     world.publish(w := Workflow("w", root=Step("late-activity", retry=TWICE, result="x"), output=var.x))
     instance_id = world.dispatch(w.id)
-    world.settle(600)
+    world.settle(130)
     shown = world.show(instance_id)
     assert shown["status"] == "suspended"
     error = only_incident(shown)
@@ -290,7 +290,7 @@ def test_an_unknown_activity_is_an_incident_that_is_retried_and_heals(world):
         "late-activity", lambda context: context.attempt, functions.NO_RETRY, 10, takes_context=True
     )
     try:
-        world.settle(600)
+        world.settle(130)
     finally:
         del functions._registered["late-activity"]
     shown = world.show(instance_id)

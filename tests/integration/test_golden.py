@@ -143,6 +143,11 @@ def read_golden(folder, name):
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
+@pytest.fixture(autouse=True)
+def _deployed_settings(set_environment):
+    set_environment(DUE_SHARDS="8")
+
+
 def test_todays_writers_write_the_newest_golden_rows(world):
     rows = write_rows(world)
     wanted = os.environ.get("AFTERCOMMIT_GOLDEN")

@@ -30,7 +30,7 @@ def test_every_function_has_a_role_of_its_own_and_nobody_elses():
     assert len(roles) == len(set(roles)) == len(of_type("AWS::IAM::Role"))
 
 
-@pytest.mark.parametrize(("name", "statement"), statements())
+@pytest.mark.parametrize(("name", "statement"), list(statements()))
 def test_no_role_may_do_everything_or_act_on_everything(name, statement):
     assert statement["Effect"] == "Allow"
     for action in as_list(statement["Action"]):
@@ -48,7 +48,7 @@ def test_every_route_asks_for_a_signature():
     assert {each["Properties"]["AuthorizationType"] for each in routes.values()} == {"AWS_IAM"}
 
 
-@pytest.mark.parametrize(("name", "table"), of_type("AWS::DynamoDB::Table").items())
+@pytest.mark.parametrize(("name", "table"), list(of_type("AWS::DynamoDB::Table").items()))
 def test_tables_are_backed_up_encrypted_and_paid_by_use(name, table):
     properties = table["Properties"]
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
@@ -56,7 +56,7 @@ def test_tables_are_backed_up_encrypted_and_paid_by_use(name, table):
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
 
 
-@pytest.mark.parametrize(("name", "queue"), of_type("AWS::SQS::Queue").items())
+@pytest.mark.parametrize(("name", "queue"), list(of_type("AWS::SQS::Queue").items()))
 def test_queues_are_encrypted(name, queue):
     assert queue["Properties"]["SqsManagedSseEnabled"] is True
 

@@ -93,7 +93,6 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
     head, state = found
     return {
         **_summary(head),
-        "status": head.status if not state.status.ended else state.status.value,
         "input": state.inputs,
         "output": state.output,
         "variables": state.variables,
