@@ -3,9 +3,10 @@
 import pytest
 
 from aftercommit import Sequence, Step, Workflow, clock
-from aftercommit.definitions import find_owner_and_version, load_definition, point_to, store
+from aftercommit.definitions import find_owner_and_version, load_definition, store
 from aftercommit.errors import ConflictError, MalformedRowError, NotFoundError
 from aftercommit.instances import lease
+from aftercommit.publish import publish
 from aftercommit.sweep import _claim_instance, sweep
 from aftercommit.tables import DefinitionRow, HeadRow
 from tests.integration.faults import refusal
@@ -133,7 +134,7 @@ def test_a_new_version_is_stored_and_then_pointed_to(world):
     assert store("*", step.definition)
     with pytest.raises(NotFoundError):
         find_owner_and_version("default", "step")
-    assert point_to("*", step.definition)
+    assert publish("*", step.definition)
     assert find_owner_and_version("default", "step") == ("*", 1)
 
 
@@ -142,7 +143,7 @@ def test_a_version_that_is_there_is_left_alone(world):
     before = world.everything()
     world.clock.at += 10
     assert not store("*", step.definition)
-    assert not point_to("*", step.definition)
+    assert not publish("*", step.definition)
     assert world.everything() == before
 
 
@@ -159,7 +160,7 @@ def test_the_pointer_moves_to_another_version_and_back(world):
     world.publish(step, second)
     assert find_owner_and_version("default", "step") == ("*", 2)
     assert find_owner_and_version("default", "step", 1) == ("*", 1)
-    assert point_to("*", step.definition)
+    assert publish("*", step.definition)
     assert find_owner_and_version("default", "step") == ("*", 1)
 
 

@@ -229,7 +229,7 @@ def find_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State] | None:
             definition = load_definition(head.definition_owner, head.definition_id, int(head.version))
             for row in rows_after(head):
                 replay(definition, state, row)
-        # An ending and its head are one commit: rows that end it, after a head that does not, came in between.
+        # An ending and its head are one commit: rows that end it, after a head that does not, came between
         if state.status.ended == InstanceStatus(head.status).ended:
             return head, state
     raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
