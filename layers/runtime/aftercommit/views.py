@@ -109,7 +109,7 @@ def _read_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State]:
             state = _state_of(head)
         except OvertakenError:
             continue  # a burst ended between the two reads
-        # An ending and its head are one commit: rows that end it, after a head that does not, came in between.
+        # An ending and its head are one commit: rows that end it, after a head that does not, came between.
         if state.status.ended == InstanceStatus(head.status).ended:
             return head, state
     raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
