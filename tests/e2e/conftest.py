@@ -134,3 +134,9 @@ def effects(stack):
         return [(row["activity"]["S"], row["effect_id"]["S"].partition("#")[2]) for row in answer["Items"]]
 
     return read
+
+
+@pytest.fixture(scope="session")
+def deadly_instance(api):
+    """An instance whose step ends each worker that runs it; started early, as its end takes a few leases."""
+    return api.dispatch("deadly", order_id="death-deadly")

@@ -14,7 +14,7 @@ ORDER = {
 
 
 @pytest.fixture(scope="module")
-def order(api):
+def order(api, deadly_instance):
     instance_id = api.dispatch("place-order", **ORDER)
     api.await_end(instance_id)
     api.await_dispatches(instance_id)

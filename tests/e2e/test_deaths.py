@@ -7,12 +7,6 @@ from tests.e2e.conftest import await_that
 SLEEPERS = 3
 
 
-@pytest.fixture(scope="module")
-def deadly_instance(api):
-    """An instance whose step ends each worker that runs it; started first, as its end takes a few leases."""
-    return api.dispatch("deadly", order_id="death-deadly")
-
-
 @pytest.fixture
 def rows(stack):
     """Return a function that reads an order's rows of the ledger by activity."""
@@ -29,7 +23,7 @@ def rows(stack):
     return read
 
 
-def test_instances_whose_workers_are_killed_mid_step_still_finish(api, stack, rows, effects, deadly_instance):
+def test_instances_whose_workers_are_killed_mid_step_still_finish(api, stack, rows, effects):
     orders = [f"death-{number}" for number in range(SLEEPERS)]
     instances = {order: api.dispatch("sleeping", order_id=order, seconds=4) for order in orders}
     killed = {}

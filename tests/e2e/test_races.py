@@ -72,10 +72,11 @@ def test_eight_deliveries_of_one_dispatch_and_of_one_resume_have_one_effect_each
         workers.all_at_once(racers.handle, {"owner_id": child_id, "item_id": resume["item_id"]})
         [told] = workers.one(racers.show_items, child_id)
         assert told["status"] == "done"
-        # Once more, a while later: nothing is acked or moved again.
-        workers.all_at_once(racers.handle, {"owner_id": parent_id, "item_id": start["item_id"]})
-        assert start_items(workers, parent_id) == [acked]
-        assert workers.one(racers.show_items, child_id) == [told]
+        if number % 5 == 0:  # once more, a while later: nothing is acked or moved again
+            workers.all_at_once(racers.handle, {"owner_id": parent_id, "item_id": start["item_id"]})
+            workers.all_at_once(racers.handle, {"owner_id": child_id, "item_id": resume["item_id"]})
+            assert start_items(workers, parent_id) == [acked]
+            assert workers.one(racers.show_items, child_id) == [told]
 
         parent, child = (workers.one(racers.show, each) for each in (parent_id, child_id))
         assert_whole(parent)
