@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import FrameType
@@ -24,12 +24,19 @@ from scripts.demo_audit import (
     ENDED,
     PARENT,
     SETTLED,
-    Dispatch,
     Effect,
     Instance,
     Kind,
     audit,
     summary_line,
+)
+from scripts.demo_reading import (
+    CLIENTS,
+    DemoError,
+    get_all,
+    list_instances,
+    read_effects,
+    read_instances,
 )
 from scripts.emulator import ROOT, EmulatorError
 from scripts.local_build import BuildError
@@ -50,25 +57,23 @@ PARAMETERS = {
     "LeasesMax": "100",
 }
 
-CLIENTS = 3
 WAVES = 5
 KILLS_PER_WAVE = 2  # a wave of orders is posted when so many workers have died since the last one, ...
 WAVE_SECONDS_MAX = 12  # ... or after this long
 KILLS_MAX = 16
-KILL_SECONDS = (0.5, 1.5)  # between two kills, if the workers are up again by then
+# Between two kills, if the workers are up again by then. For a second after a failure the emulator gives out
+# no commands, so that a kill just then would meet an idle worker.
+KILL_SECONDS = (1.2, 2.0)
 START_SECONDS_MAX = 20
 KILL_SHARE_OF_RUN = 0.9
 RUN_SECONDS_MAX = 400
 QUIET_SECONDS_MAX = 40
 
 
-class DemoError(Exception):
-    """The demo could not be run to its end."""
-
-
 def main() -> int:
     """Run the demo; return the exit status."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
         orders = [json.loads(line) for line in ORDERS.read_text(encoding="utf-8").splitlines()]
         started = time.monotonic()
@@ -83,6 +88,8 @@ def main() -> int:
 
 def _choose_port() -> int:
     if text := os.environ.get("PORT"):
+        if not text.isdecimal():
+            raise DemoError(f"PORT must be a port number, not {text!r}")
         return int(text)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -227,6 +234,8 @@ class Posting:
             pass
 
     def _post(self, order: dict[str, Any]) -> None:
+        if self._stop.is_set():
+            return
         order_id = order["order_id"]
         twice = self.orders.index(order) % 10 == 0
         for _ in range(2 if twice else 1):
@@ -303,7 +312,7 @@ def _have_settled(stack: Stack, posted: Mapping[str, str]) -> bool:
     listed = [each for name in CHILDREN for each in list_instances(stack, name)]
     if not all(each["status"] in ENDED for each in listed):
         return False
-    shown = _get_all(stack, [f"/instances/{each}" for each in posted.values()])
+    shown = get_all(stack, [f"/instances/{each}" for each in posted.values()])
     return all(item["status"] in SETTLED for each in shown for item in each["dispatches"])
 
 
@@ -322,87 +331,6 @@ def _await_quiet(stack: Stack) -> None:
         if not any(int(answer["Attributes"].get(name, 0)) for name in counts):
             return
         time.sleep(0.5)
-
-
-# --- what both sides say ---
-
-
-def read_instances(stack: Stack, posted: Iterable[str]) -> list[Instance]:
-    """Read all instances, those that were posted and those that exist, with their journals."""
-    listed = [each["instance_id"] for name in (PARENT, *CHILDREN) for each in list_instances(stack, name)]
-    ids = list(dict.fromkeys([*posted, *listed]))
-    shown = _get_all(stack, [f"/instances/{each}" for each in ids])
-    journals = _get_all(stack, [f"/instances/{each}/journal?limit=100" for each in ids])
-    return [_to_instance(each, journal) for each, journal in zip(shown, journals, strict=True)]
-
-
-def _get_all(stack: Stack, paths: list[str]) -> list[dict[str, Any]]:
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        return list(clients.map(lambda path: _get(stack, path), paths))
-
-
-def _get(stack: Stack, path: str) -> dict[str, Any]:
-    answer = stack.request("GET", path)
-    if answer.status != 200:  # noqa: PLR2004 - OK
-        raise DemoError(f"GET {path}: {answer.status} {answer.body!r}")
-    body: dict[str, Any] = answer.json()
-    return body
-
-
-def list_instances(stack: Stack, definition_id: str) -> Iterator[dict[str, Any]]:
-    """List the instances of a definition, through all pages."""
-    path = f"/instances?definition_id={definition_id}&limit=100"
-    page = _get(stack, path)
-    yield from page["instances"]
-    while "cursor" in page:
-        page = _get(stack, f"{path}&cursor={page['cursor']}")
-        yield from page["instances"]
-
-
-def _to_instance(shown: dict[str, Any], journal: dict[str, Any]) -> Instance:
-    lines = [line for revision in journal["revisions"] for line in revision["activities"]]
-    items = {each["item_id"]: each for each in shown["dispatches"]}
-    paid = (shown["variables"].get("payment") or {}).get("status") == "ok"
-    return Instance(
-        shown["instance_id"],
-        shown["definition_id"],
-        shown["input"]["order_id"],
-        shown["status"],
-        (shown["failure"] or {}).get("type"),
-        (shown["parent"] or {}).get("instance_id"),
-        frozenset(
-            (line["activity"], line["execution_id"])
-            for line in lines
-            if line["status"] == "completed"
-            and "activity" in line
-            and (line["activity"] != "charge_card" or paid)  # a refused card is not charged
-        ),
-        tuple(
-            Dispatch(
-                line["item_id"],
-                line["instance_id"],
-                items.get(line["item_id"], {}).get("definition_id"),
-                items.get(line["item_id"], {}).get("status"),
-            )
-            for line in lines
-            if line["status"] == "intended"
-        ),
-    )
-
-
-def read_effects(stack: Stack) -> list[Effect]:
-    """Read what the activities noted in the ledger."""
-    pages = stack.client("dynamodb").get_paginator("scan").paginate(TableName=stack.outputs["LedgerTable"])
-    return [
-        Effect(
-            row["order_id"]["S"],
-            row["activity"]["S"],
-            row["effect_id"]["S"].partition("#")[2],
-            row["instance_id"]["S"],
-        )
-        for page in pages
-        for row in page["Items"]
-    ]
 
 
 # --- telling ---
