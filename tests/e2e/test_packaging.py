@@ -16,6 +16,8 @@ ENVIRONMENT = {
     "DEFINITIONS_TABLE": "definitions",
     "INSTANCES_TABLE": "instances",
     "OUTBOX_TABLE": "outbox",
+    "BOOKMARKS_TABLE": "bookmarks",
+    "TRIGGERS_TABLE": "triggers",
     "POWERTOOLS_METRICS_NAMESPACE": "Aftercommit",
     "POWERTOOLS_SERVICE_NAME": "test",
     "TICK_QUEUE_URL": "https://sqs.invalid/ticks",

@@ -90,18 +90,21 @@ def call(client, stack, action, name):
 MAY = [
     ("api", "query", "DefinitionsTable"),
     ("api", "put_item", "InstancesTable"),
+    ("api", "put_item", "DefinitionsTable"),
+    ("api", "delete_item", "OutboxTable"),
     ("run", "get_item", "DefinitionsTable"),
     ("run", "update_item", "OutboxTable"),
     ("run", "delete_item", "InstancesTable"),
     ("deliver", "get_item", "OutboxTable"),
     ("deliver", "update_item", "OutboxTable"),
     ("sweep", "update_item", "InstancesTable"),
+    ("sweep", "delete_item", "OutboxTable"),
+    ("sweep", "delete_item", "InstancesTable"),
     ("publish", "put_item", "DefinitionsTable"),
 ]
 
 MAY_NOT = [
-    ("api", "put_item", "DefinitionsTable"),
-    ("api", "delete_item", "OutboxTable"),
+    ("api", "update_item", "DefinitionsTable"),
     ("api", "scan", "InstancesTable"),
     ("api", "receive_message", "CommandQueueUrl"),
     ("api", "send_message", "CommandDeadLetterQueueUrl"),
@@ -118,8 +121,7 @@ MAY_NOT = [
     ("deliver", "query", "InstancesTable"),
     ("deliver", "receive_message", "CommandQueueUrl"),
     ("sweep", "get_item", "DefinitionsTable"),
-    ("sweep", "delete_item", "OutboxTable"),
-    ("sweep", "delete_item", "InstancesTable"),
+    ("sweep", "put_item", "DefinitionsTable"),
     ("sweep", "receive_message", "CommandQueueUrl"),
     ("publish", "get_item", "InstancesTable"),
     ("publish", "put_item", "OutboxTable"),
