@@ -121,7 +121,7 @@ def test_eight_sweeps_side_by_side_share_the_work(workers, effects):
 
 
 def test_eight_starts_of_one_request_make_one_instance_with_one_effect(workers, effects):
-    for number in range(ROUNDS // 2):
+    for number in range(ROUNDS // 3):
         order_id = f"race-start-{number}"
         values = {"order_id": order_id, "name": "once"}
         ids = workers.all_at_once(racers.dispatch, "noted", values, f"key-{number}")
@@ -132,7 +132,7 @@ def test_eight_starts_of_one_request_make_one_instance_with_one_effect(workers, 
 
 
 def test_eight_executions_of_one_instance_id_have_one_effect(workers, effects):
-    for number in range(ROUNDS // 2):
+    for number in range(ROUNDS // 3):
         order_id = f"race-execute-{number}"
         values = {"order_id": order_id, "name": "once"}
         ids = workers.all_at_once(racers.execute, "noted", values, order_id)

@@ -113,7 +113,7 @@ deadly = Workflow(
     "deadly",
     version=1,
     inputs={"order_id": str},
-    root=Sequence(Step(note, order_id=inputs.order_id, name="before"), Step(die, order_id=inputs.order_id)),
+    root=Step(die, order_id=inputs.order_id),
 )
 
 faulty = Workflow(
