@@ -64,6 +64,7 @@ def stack(request):
         workflows_dir=stage_workflows(WORKFLOWS_DIR),
         say=terminal.write_line,
     ) as running:
+        running.invoke("sweep", {})  # as the schedule does, a minute after the deploy for the first time
         yield running
 
 
