@@ -266,6 +266,7 @@ def _told(body: dict[str, Any]) -> dict[str, Any]:
         "value": body.get("input"),
         "correlation_id": body.get("correlation_id"),
         "instance_id": body.get("instance_id"),
+        "idempotency_key": app.current_event.headers.get("idempotency-key"),
     }
 
 

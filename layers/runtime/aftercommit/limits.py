@@ -48,6 +48,9 @@ POSTPONE_SECONDS_MAX = 30
 # A lease outlives the invocation that holds it by this much, for clocks that differ.
 LEASE_MARGIN_SECONDS = 5
 
+# An Idempotency-Key of a stimulus is remembered for longer than any message lives (SQS: 14 days).
+REQUEST_DAYS = 15
+
 # Names: ids of instances and definitions given from outside.
 NAME_CHARACTERS_MAX = 200
 DEFINITION_BYTES_MAX = 350 * 1024
