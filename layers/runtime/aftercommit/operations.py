@@ -33,7 +33,7 @@ def send_stimulus(
 ) -> str:
     """Store a stimulus, to be applied in the background; returns its id.
 
-    The same stimulus under the same Idempotency-Key is stored once, and its repeats return the first one's id.
+    The same stimulus under the same Idempotency-Key is stored once; repeats return its id.
     Raises TooLargeError, InputRefusedError for what cannot be stored, or KeyReusedError.
     """
     _check(value, "input")
