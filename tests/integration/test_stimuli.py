@@ -87,6 +87,20 @@ def test_a_stimulus_delivered_twice_applies_once_to_a_wait(world):
     assert world.show(instance_id)["variables"]["n"] == 1
 
 
+def test_a_worker_that_read_a_stimulus_before_another_applied_it_runs_no_step_on_it(world):
+    world.publish(looper)
+    instance_id = world.dispatch("looper")
+    world.run(instance_id)
+    send("tick", value="one")
+    [item] = stimuli(world)
+    stimulate(item, world.worker())
+    stimulate(item, world.worker())  # as it was read before; the next wait of that name is there by now
+    assert [name for name, _, _ in effects] == ["one"]
+    shown = world.show(instance_id)
+    assert (shown["status"], shown["variables"]["n"]) == ("suspended", 1)
+    assert world.head(instance_id).lease_token is None
+
+
 def test_a_resume_whose_worker_dies_after_the_commit_does_not_resume_the_next_wait(world, faults):
     world.publish(looper)
     instance_id = world.dispatch("looper")

@@ -1,4 +1,4 @@
-"""A stimulus sent again under its Idempotency-Key is stored once, whoever dies and whichever answer is lost."""
+"""A stimulus sent again under its Idempotency-Key is stored once, whoever dies and whatever gets lost."""
 
 import pytest
 
