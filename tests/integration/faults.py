@@ -31,7 +31,7 @@ def no_answer() -> ReadTimeoutError:
 @dataclass
 class _Plan:
     operation: str
-    error: BaseException | dict[str, Any]
+    error: BaseException | dict[str, Any] | Callable[[], Any]
     times: int
     match: str
     skip: int
@@ -76,6 +76,10 @@ class Faults:
         self._after.append(plan)
         return plan
 
+    def meanwhile(self, operation, act, *, match="", skip=0):
+        """Let something happen right after a call took effect, before its answer comes."""
+        self._after.append(_Plan(operation, act, 1, match, skip))
+
     def count(self, operation: str) -> int:
         return sum(1 for name, _ in self.sent if name == operation)
 
@@ -102,4 +106,6 @@ class Faults:
     def _on_answer(self, model, context, **_):
         for plan in self._after:
             if plan.operation == model.name and plan.strikes(context.get("text", "")):
-                raise plan.error
+                if isinstance(plan.error, BaseException):
+                    raise plan.error
+                plan.error()

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from aftercommit.ids import derive_id
+from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from aftercommit.operations import read_stimulus_id
 from tests.simulation import checks_of_calls
@@ -41,7 +41,7 @@ def check_i1_no_ghost(story: Story) -> Violations:
         told = story.instances.get(effect.instance_id)
         if told is None:
             yield f"effect {effect.activity} of {effect.instance_id}, which does not exist"
-        elif effect.idempotency_key not in _executions(told):
+        elif effect.idempotency_key not in _executions(told) | _overtaken(story, told):
             yield f"effect {effect.activity} of {effect.instance_id}, in an execution that no revision knows"
 
 
@@ -108,6 +108,19 @@ def _executions(told: Told) -> set[str]:
     """Return the ids of those that ended, and of those that were to run or wait after some revision."""
     ended = {line["execution_id"] for row in told.rows for line in json.loads(row["journal"])}
     return ended.union(*(state.get("executions", {}) for state in told.states.values()))
+
+
+def _overtaken(story: Story, told: Told) -> set[str]:
+    """Return the executions that a cancel may have met at work: their result is in no revision."""
+    if told.head["status"] != "cancelled":
+        return set()
+    head = told.head
+    definition = story.definitions[head["definition_owner"], head["definition_id"], head["version"]]
+    found = {"": ""}  # by path
+    for path in sorted(definition.activities, key=len):
+        above = max((each for each in found if path.startswith(each)), key=len)
+        found[path] = derive_execution_id(told.instance_id, path, 0, found[above])
+    return set(found.values())
 
 
 def check_i2_no_loss(story: Story) -> Violations:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from itertools import count
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -317,11 +318,18 @@ class World:
 
     def _tick(self) -> None:
         """Start a sweep, unless it would find nothing and hence change nothing."""
-        self.plan(SWEEP_SECONDS, self._tick)
+        self.plan(self._seconds_to_tick(), self._tick)
         moment = clock.to_text(self.at)
         if any(row["due_at"]["S"] <= moment for row in self._due_rows()):
             self.sweeps += 1
             self._spawn("sweep", self._sweep, self.at + 60)
+
+    def _seconds_to_tick(self) -> float:
+        """Return when the next sweep is; if nothing can happen before, the next that finds something."""
+        if self.workers.tasks or self._pending or self._events:
+            return SWEEP_SECONDS
+        first = min((clock.from_text(row["due_at"]["S"]) for row in self._due_rows()), default=self.at)
+        return max(SWEEP_SECONDS, ceil((first - self.at) / SWEEP_SECONDS) * SWEEP_SECONDS)
 
     def _sweep(self) -> None:
         sweep.sweep(seconds_left=50)
