@@ -14,7 +14,7 @@ from aftercommit.ids import derive_id
 from aftercommit.operations import read_stimulus_id
 from aftercommit.triggers import triggers_of
 from tests.simulation.accounts import Change
-from tests.simulation.calls import Send
+from tests.simulation.calls import TENANT, Send
 from tests.simulation.story import Plain, Story, plain
 
 Violations = Iterator[str]
@@ -211,14 +211,17 @@ def check_deleted_is_gone(story: Story) -> Violations:
 
 
 def check_answers(story: Story) -> Violations:
-    """Every caller was answered with what it asked for, or with a refusal that it had to expect."""
+    """Every caller has an answer that it had to expect, and each key has one stimulus, of which all were told."""
     told: dict[str, set[Any]] = defaultdict(set)
     for call, answer in story.world.answers:
         if isinstance(answer, RefusedError) and not isinstance(answer, call.refusals):
             yield f"{call} was answered with {answer!r}"
         if isinstance(call, Send) and isinstance(answer, str):
             told[call.key].add(answer)
+    made = Counter(item_id.rpartition("-")[2] for _, item_id in story.items if "-" in item_id)
     for key, names in told.items():
+        if (times := made[derive_id("stimulus-request", TENANT, key)]) != 1:
+            yield f"the key {key} has {times} stimuli"
         if len(names) != 1 or read_stimulus_id(min(names)) not in story.items:
             yield f"the callers with the key {key} were told {sorted(names)}"
 
