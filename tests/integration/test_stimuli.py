@@ -138,7 +138,7 @@ def test_a_wait_committed_while_nothing_is_found_is_not_given_to_the_last_to_com
     send("tick", value="first")
     world.clock.at += 0.01
     send("tick", value="second")
-    faults.meanwhile("Query", lambda: world.run(instance_id), match="BookmarksTable")
+    faults.right_after("Query", lambda: world.run(instance_id), match="BookmarksTable")
     world.handle_item(stimuli(world)[-1])
     assert effects == []
     world.settle(seconds=5)
@@ -155,7 +155,7 @@ def test_a_wait_committed_after_an_earlier_one_found_none_is_not_given_to_a_late
     BookmarkRow(
         first.owner_key, "left", instance_id="gone", created_at=clock.to_text(clock.now())
     ).save()  # left behind: so those before are looked for
-    faults.meanwhile("Query", lambda: world.run(instance_id), match="BookmarksTable", skip=1)
+    faults.right_after("Query", lambda: world.run(instance_id), match="BookmarksTable", skip=1)
     world.handle_item(last)
     assert effects == []
     world.settle(seconds=5)

@@ -211,7 +211,7 @@ def check_deleted_is_gone(story: Story) -> Violations:
 
 
 def check_answers(story: Story) -> Violations:
-    """Every caller has an answer that it had to expect, and each key has one stimulus, which all were told."""
+    """Every caller has an answer that it had to expect; each key has one stimulus, which all were told."""
     told: dict[str, set[Any]] = defaultdict(set)
     for call, answer in story.world.answers:
         if isinstance(answer, RefusedError) and not isinstance(answer, call.refusals):

@@ -16,7 +16,7 @@ from aftercommit.errors import ConditionFailedError, ItemSettledError, Overtaken
 from aftercommit.ids import new_token
 from aftercommit.incidents import incident_put
 from aftercommit.instances import Held, snapshot_writes
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import (
     Bookmark,
     Command,
@@ -200,6 +200,7 @@ def _read_loss(error: ConditionFailedError | TryLaterError, held: Held) -> Excep
     if isinstance(error, TryLaterError):
         return error
     if "revision" in error.purposes or "head" in error.purposes:
+        count("CheckpointConflicts")
         return OvertakenError(f"instance {held.head.instance_id} went on without this worker: {error}")
     return ItemSettledError(str(error))
 
