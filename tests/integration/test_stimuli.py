@@ -390,6 +390,14 @@ def test_c38_a_local_event_reaches_its_own_instance_only(world):
     assert world.show(other)["status"] == "suspended"
 
 
+def test_c38_an_event_published_inside_reaches_all_that_wait_for_it_with_its_input(w):
+    w.publish(teller)
+    ids = [waiting(w), waiting(w)]
+    w.dispatch("teller")
+    w.settle(seconds=60)
+    assert [w.show(each)["output"] for each in ids] == [{"from": "teller"}] * 2
+
+
 def test_an_event_that_starts_and_resumes_brings_its_input_to_both(w):
     w.publish(starter)
     send("begin", {}, {"hello": 1}, correlation_id="c-9")
