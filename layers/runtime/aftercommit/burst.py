@@ -13,11 +13,12 @@ from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
     InstanceEndedError,
     ItemSettledError,
+    TryLaterError,
     UnknownActivityError,
     WorkerDiedError,
 )
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
-from aftercommit.instances import Held, find_head, load
+from aftercommit.instances import Held, find_head, load, release
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
 from aftercommit.log import logger
 from aftercommit.model import (
@@ -102,6 +103,9 @@ class Burst:
                 self._reload()
                 self._begin(None)
                 self._loop()
+            except TryLaterError:
+                release(self.held)
+                raise
         return self.applied
 
     def _reload(self) -> None:
