@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from aftercommit.operations import read_stimulus_id
-from tests.simulation import checks_of_calls
+from tests.simulation import checks_of_calls, checks_of_schedules
 from tests.simulation.calls import Complete, Start
+from tests.simulation.checks_of_schedules import occurrences_by_id
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
 from tests.simulation.story import Story, Told, plain
 
@@ -24,12 +25,15 @@ _OUTCOMES = {"completed": Outcome.COMPLETED, "faulted": Outcome.FAULTED, "cancel
 
 def check_i1_no_ghost(story: Story) -> Violations:
     """No effect exists whose intention is not in a committed checkpoint."""
+    armed = occurrences_by_id(story)
     for told in story.instances.values():
         head = told.head
         if "parent_item_id" not in head:
             continue
         if _comes_from_stimulus(story, head["parent_instance_id"], head["parent_item_id"]):
             continue
+        if head["parent_item_id"] in armed:
+            continue  # checks_of_schedules.py tells what must be true of it
         owner = story.instances.get(head["parent_instance_id"])
         intention = owner.intentions().get(head["parent_item_id"]) if owner else None
         if intention is None:
@@ -391,6 +395,7 @@ CHECKS = (
     check_expectations,
     check_no_surprise,
     *checks_of_calls.CHECKS,
+    *checks_of_schedules.CHECKS,
 )
 
 

@@ -315,6 +315,20 @@ SCENARIOS = (
         dead=frozenset({"late"}),
         thorough=False,
     ),
+    # A new version comes just as a time is due, and the end as another one is; far apart, so that no fault
+    # turns their order around.
+    Scenario(
+        "schedules",
+        (),
+        {},
+        calls=(
+            Publish("clocked_a"),
+            Publish("clocked_b", after=1200),
+            Retract("clocked", after=2400),
+        ),
+        races={"clock-a": 4, "clock-b": 4},
+        drops=True,
+    ),
     # The message comes shortly before the last attempt, or shortly after; faults turn that around, and how it
     # ends with it: only the invariants hold.
     Scenario("refused-yet-sent", (Start("waiting"),), {}, disturb=refuse_yet_send(25)),

@@ -116,9 +116,10 @@ def read_story(scenario: Scenario, world: World) -> Story:
             instances[key].rows.append(plain(item))
         elif key in instances and name.startswith("incident#"):
             instances[key].incidents.append(plain(item))
+    # From all that there ever was: a time of a schedule goes with its start.
     triggers = {
         item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
-        for item in _rows_of(world, "outbox", deleted).values()
+        for item in (change.after or {} for change in world.changes if change.table == "outbox")
         if item.get("command") == {"S": "start"} and item["body"].get("S", "{").endswith("}")
     }
     for told in instances.values():

@@ -15,7 +15,9 @@ from aftercommit import (
     RunTask,
     Sequence,
     SetVariable,
+    StartAt,
     Step,
+    Timer,
     While,
     Workflow,
     expr,
@@ -277,6 +279,21 @@ def _version(name: str) -> Workflow:
 
 
 version_a, version_b = _version("version-a"), _version("version-b")
+
+
+def _clocked(name: str) -> Workflow:
+    """Return a version of one workflow: it starts every ten minutes, and once after 1,500 seconds."""
+    return Workflow(
+        "clocked",
+        root=Fork(
+            Sequence(Timer(600, starts=True), Step(act, name=name)),
+            StartAt("2030-03-17T18:11:40Z", starts=True),
+            wait="any",
+        ),
+    )
+
+
+clocked_a, clocked_b = _clocked("clock-a"), _clocked("clock-b")
 
 BY_NAME = {name: each for name, each in list(globals().items()) if isinstance(each, Workflow)}
 # Of several versions, the first: what else there is, scenarios publish themselves.
