@@ -8,7 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from aftercommit import checkpoint, deliver, engine, instances, outbox, resume, start, sweep, writes
+from aftercommit import (
+    activations,
+    checkpoint,
+    deliver,
+    engine,
+    instances,
+    outbox,
+    resume,
+    start,
+    sweep,
+    writes,
+)
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Put, Update
 from tests.simulation import world
@@ -17,7 +28,7 @@ from tests.simulation.runs import Run, simulate
 from tests.simulation.weather import CALM, DOUBLED
 
 # Modules that commit, each by the name it imported.
-COMMITTING = (checkpoint, instances, outbox, start, sweep)
+COMMITTING = (activations, checkpoint, instances, outbox, sweep)
 
 
 def first_violation(scenario, *kinds, weather=CALM):
@@ -182,3 +193,9 @@ def test_unreadable_item_that_stops_its_batch_is_found(monkeypatch):
     monkeypatch.setattr(world, "SECONDS_MAX", 600)
     found = checks_of(first_violation("poisoned-item"))
     assert found & {"check_i2_no_loss", "check_i9_no_starvation", "check_no_surprise"}
+
+
+def test_takeover_from_a_holder_that_lives_is_found(monkeypatch):
+    monkeypatch.setattr(activations, "_lives", lambda head: False)
+    rewrite_commits(monkeypatch, lambda each: None if each.purpose == "holder" else each)
+    assert "check_one_live" in checks_of(first_violation("singleton-at-once"))

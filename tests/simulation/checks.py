@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.ids import derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
+from tests.simulation.checks_activation import check_one_live, check_refusals, is_refused_start
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
 from tests.simulation.story import Story, Told, plain
 
@@ -86,8 +87,9 @@ def _executions(told: Told) -> set[str]:
 
 def check_i2_no_loss(story: Story) -> Violations:
     """Every committed intention reached its effect, or a recorded, visible failure; every instance ended."""
+    refused = {each.instance_id for each in story.world.refusals}
     for start in story.scenario.starts:
-        if start.instance_id not in story.instances:
+        if start.instance_id not in story.instances and start.instance_id not in refused:
             yield f"{start.instance_id} was started, and does not exist"
     for told in story.instances.values():
         if told.head["status"] not in _ENDED and told.instance_id not in story.scenario.stuck:
@@ -99,7 +101,8 @@ def check_i2_no_loss(story: Story) -> Violations:
             yield f"item {item_id} of {owner_id} is {item['status']} for ever"
         if item["status"] == "failed" and not ("attention_at" in item and item.get("last_error")):
             yield f"item {item_id} of {owner_id} failed, and nobody sees why"
-        if item["status"] == "done" and item["command"] == "start" and not story.children_of(item):
+        childless = item["command"] == "start" and not story.children_of(item)
+        if item["status"] == "done" and childless and not is_refused_start(story, item):
             yield f"item {item_id} of {owner_id} is done, and its child does not exist"
 
 
@@ -356,6 +359,8 @@ CHECKS = (
     check_i7_endings_are_told,
     check_i9_no_starvation,
     check_one_send_per_claim,
+    check_one_live,
+    check_refusals,
     check_expectations,
     check_no_surprise,
 )

@@ -18,10 +18,13 @@ class Start:
     input: dict[str, Any] = field(default_factory=dict)
     after: float = 0
     synchronous: bool = False
+    correlation_id: str | None = None
 
     def request(self) -> StartRequest:
         """Return it as the API hands it on."""
-        return StartRequest(TENANT, self.definition_id, self.input, instance_id=self.instance_id)
+        return StartRequest(
+            TENANT, self.definition_id, self.input, self.correlation_id, instance_id=self.instance_id
+        )
 
 
 @dataclass(frozen=True)

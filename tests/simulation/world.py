@@ -19,8 +19,8 @@ from aftercommit import clock, commands, sweep
 from aftercommit.burst import Worker
 from aftercommit.client import StartRequest, dispatch, execute
 from aftercommit.deliver import deliver
-from aftercommit.errors import TryLaterError
-from tests.simulation.accounts import Call, Change, Effect
+from aftercommit.errors import ActivationRefusedError, TryLaterError
+from tests.simulation.accounts import Call, Change, Effect, Refusal
 from tests.simulation.boundary import SERVICES, Boundary, refuse
 from tests.simulation.dynamodb import DynamoDB, Item
 from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
@@ -64,6 +64,7 @@ class World:
         self.calls = 0
         self.effects: list[Effect] = []
         self.changes: list[Change] = []
+        self.refusals: list[Refusal] = []
         self.dead_letters: list[str] = []
         self.trace: list[Call] = []
         self.errors: list[tuple[str, Exception]] = []
@@ -287,10 +288,15 @@ class World:
         self._pending += 1
 
         def serve() -> None:
-            if synchronous:
-                execute(request, deadline=self.at + API_SECONDS - 4)
-            else:
-                dispatch(request)
+            asked_at = self.at
+            try:
+                if synchronous:
+                    execute(request, deadline=self.at + API_SECONDS - 4)
+                else:
+                    dispatch(request)
+            except ActivationRefusedError as error:  # an answer like any other
+                refusal = Refusal(str(request.instance_id), error.holder, asked_at, self.at)
+                self.refusals.append(refusal)
 
         def ended(task: Task) -> None:
             if task.failed:

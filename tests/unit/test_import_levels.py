@@ -42,7 +42,7 @@ LEVELS = [
     # what is stored and sent
     {"queue", "requests", "tables"},
     {"writes"},
-    {"bookmarks", "definitions", "incidents"},
+    {"activations", "bookmarks", "definitions", "incidents"},
     {"instances", "outbox", "triggers"},
     {"checkpoint", "tokens"},
     {"burst"},

@@ -133,6 +133,7 @@ DEFINITIONS = st.fixed_dictionaries(
             optional={
                 "commit": st.sampled_from(["step", "burst"]),
                 "incidents": st.sampled_from(["fault", "continue"]),
+                "activation": st.sampled_from(["always", "singleton", "correlation"]),
             },
         ),
     },

@@ -12,7 +12,7 @@ from aftercommit import clock, engine
 from aftercommit.activities import PublishEvent, RunTask
 from aftercommit.activities.event import event_name
 from aftercommit.definition import Definition
-from aftercommit.errors import InputRefusedError, UnknownActivityError
+from aftercommit.errors import ActivationRefusedError, InputRefusedError, UnknownActivityError
 from aftercommit.functions import (
     NO_RETRY,
     ActivityContext,
@@ -67,6 +67,7 @@ class DirectResult:
 class _Instance:
     definition: Definition
     state: State
+    activation_id: str | None  # what it holds while it lives
     journal: list[dict[str, Json]] = field(default_factory=list)
 
 
@@ -92,7 +93,7 @@ class _World:
         self.now = clock.now()
 
     def create(self, definition: Definition, state: State) -> _Instance:
-        instance = _Instance(definition, state)
+        instance = _Instance(definition, state, definition.derive_activation_id(state.correlation_id))
         self.instances[state.instance_id] = instance
         self.run(instance, Start())
         return instance
@@ -207,6 +208,9 @@ class _World:
             if body.get("instance_id") or definition is self.instances[self.main_id].definition:
                 continue
             for path in places:
+                started.append(True)
+                if self.find_refusal(definition, body.get("correlation_id")):
+                    continue
                 state = State(
                     derive_id("triggered", stimulus.item_id, definition.definition_id, path),
                     check_inputs(definition.inputs, {}),
@@ -215,7 +219,6 @@ class _World:
                     trigger={"activity_id": path, "value": body.get("value")},
                 )
                 self.create(definition, state)
-                started.append(True)
         return started
 
     def complete_task(self) -> bool:
@@ -250,6 +253,8 @@ class _World:
             except InputRefusedError as error:
                 failure = failure_of(error)
         if failure is None and definition is not None:
+            failure = self.find_refusal(definition, body.get("correlation_id"))
+        if failure is None and definition is not None:
             parent = Parent(owner_id, intention.item_id, body.get("bookmark_id"))
             state = State(
                 body["instance_id"],
@@ -262,6 +267,15 @@ class _World:
         elif "bookmark_id" in body and failure is not None:
             told = Resume(body["bookmark_id"], Outcome.DISPATCH_FAILED, failure.to_json())
             self.run(self.instances[owner_id], told)
+
+    def find_refusal(self, definition: Definition, correlation_id: str | None) -> Failure | None:
+        """Tell why a start has to stand aside for what is live."""
+        wanted = definition.derive_activation_id(correlation_id)
+        for key, each in self.instances.items():
+            held = each.activation_id
+            if wanted and held == wanted and not each.state.status.ended:
+                return failure_of(ActivationRefusedError(key))
+        return None
 
     def result(self, instance_id: str) -> DirectResult:
         instance = self.instances[instance_id]
