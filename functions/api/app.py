@@ -242,7 +242,13 @@ def delete_instance(id: str) -> Response[str]:  # noqa: A002
     return _json(202, {"instance_id": id})
 
 
-_STIMULUS = {"payload": "object", "input": "any", "correlation_id": "text", "instance_id": "text"}
+_STIMULUS = {
+    "payload": "object",
+    "input": "any",
+    "correlation_id": "text",
+    "instance_id": "text",
+    "execution_id": "text",
+}
 
 
 @app.post("/stimuli")
@@ -266,6 +272,7 @@ def _told(body: dict[str, Any]) -> dict[str, Any]:
         "value": body.get("input"),
         "correlation_id": body.get("correlation_id"),
         "instance_id": body.get("instance_id"),
+        "execution_id": body.get("execution_id"),
     }
 
 

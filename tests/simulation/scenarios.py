@@ -183,6 +183,25 @@ SCENARIOS = (
         {"round": 2, "between": 1},
     ),
     Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
+    Scenario(
+        "multi-use",
+        (Start("listening"), Start("pinging", "other", after=5)),
+        _BOTH,
+        {"ping": 3, "between": 2, "after-pings": 1},
+    ),
+    Scenario(
+        "multi-use-early",
+        (Start("pinging", "other"), Start("listening", after=5)),
+        _BOTH,
+        {"ping": 3, "between": 2, "after-pings": 1},
+        thorough=False,
+    ),
+    Scenario(
+        "multi-use-overlap",
+        (Start("overlapping", correlation_id="r"), Start("ringing", "other", after=5)),
+        _BOTH,
+        {"ring": 2, "stopped": 1, **_times(_CHILD, 2)},
+    ),
     # Which of those that come at once is let in is open, and with faults one may come after the other.
     Scenario("singleton-at-once", (Start("only-one"), Start("only-one", "other")), {}, seeds=2),
     Scenario(

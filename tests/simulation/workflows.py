@@ -3,6 +3,7 @@
 from typing import Any
 
 from aftercommit import (
+    Break,
     Delay,
     DispatchWorkflow,
     Event,
@@ -228,6 +229,44 @@ opening = Workflow(
     root=Sequence(PublishEvent("begin", input="go"), If(expr("1 = 2"), then=DispatchWorkflow("beginning"))),
 )
 
+listening = Workflow(
+    "listening",
+    root=Sequence(
+        Event("ping", each=Sequence(Step(act, name="ping"), If(var.x.last == 1, then=Break())), result="x"),
+        Step(act, name="after-pings"),
+    ),
+)
+# With steps between, so that each has an instant of its own.
+pinging = Workflow(
+    "pinging",
+    root=Sequence(
+        PublishEvent("ping", input={"last": 0}),
+        Step(act, name="between"),
+        PublishEvent("ping", input={"last": 0}),
+        Step(act, name="between"),
+        PublishEvent("ping", input={"last": 1}),
+    ),
+)
+overlapping = Workflow(
+    "overlapping",
+    root=Sequence(
+        Fork(
+            Event("ring", each=Sequence(Step(act, name="ring"), Delay(20), _dispatch("child"))),
+            Event("stop"),
+            wait="any",
+        ),
+        Step(act, name="stopped"),
+    ),
+)
+ringing = Workflow(
+    "ringing",
+    root=Sequence(
+        PublishEvent("ring", correlation_id="r"),
+        PublishEvent("ring", correlation_id="r"),
+        Delay(1_500),
+        PublishEvent("stop"),
+    ),
+)
 only_one = Workflow(
     "only-one",
     activation="singleton",

@@ -176,14 +176,15 @@ class _Advance:
                 self.consume(bookmark, Outcome.DONE, command.value)
 
     def consume(self, bookmark: Bookmark, outcome: str, value: Json) -> None:
-        self.drop(bookmark)
         execution = self.state.executions[bookmark.execution_id]
         self.state.status = InstanceStatus.RUNNING
+        if not bookmark.multi_use:
+            self.drop(bookmark)
+            execution.status = ExecutionStatus.RUNNING
         if bookmark.waits_for == "retry":
             execution.attempt += 1
             self.make_ready(execution)
         else:
-            execution.status = ExecutionStatus.RUNNING
             self.moment(execution, lambda activity, visit: activity.resumed(visit, outcome, value))
 
     def take_ready(self, execution_id: str) -> Execution | None:
@@ -287,6 +288,7 @@ class _Advance:
                 self.note(execution, "completed", outcome=Outcome.DONE)
                 self.cancel_below(each)
                 if activity.is_loop:
+                    self.withdraw([each.execution_id])  # one that goes round with each stimulus waits, too
                     self.complete(each, Outcome.DONE)
                 else:
                     self.moment(each, lambda activity, visit: activity.child_broke(visit))
@@ -326,6 +328,7 @@ class _Advance:
             self.end(InstanceStatus.FAULTED, failure=failure)
             return
         # Strategy `continue`: this execution stays where it is, and what does not depend on it runs on.
+        self.withdraw([execution.execution_id])
         release(self.state, execution)
         execution.status = ExecutionStatus.FAULTED
         execution.memory = {}

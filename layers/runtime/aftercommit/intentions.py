@@ -64,13 +64,18 @@ def intend_stimulus(
     value: Json,
     correlation_id: str | None = None,
     instance_id: str | None = None,
+    execution_id: str | None = None,
 ) -> Intention:
     """Intend a stimulus. Its id begins with its time, so that those of one key are applied in order.
 
-    `correlation_id` and `instance_id` narrow down whom it reaches.
+    `correlation_id` and `instance_id` narrow down whom it reaches; `execution_id` names the one activity
+    execution that it is for.
     """
+    stimulus = {"name": name, "payload": payload}
+    if execution_id is not None:
+        stimulus["execution_id"] = execution_id
     body = {
-        "stimulus": {"name": name, "payload": payload},
+        "stimulus": stimulus,
         "value": value,
         "correlation_id": correlation_id,
         "instance_id": instance_id,

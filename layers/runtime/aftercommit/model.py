@@ -118,7 +118,8 @@ class Bookmark:
     execution_id: str
     waits_for: str  # "child" (whose id derives from the execution's), "retry", "timer", "stimulus" or "task"
     until: str | None = None  # when a retry or timer is due
-    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload}
+    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload, execution_id?}
+    multi_use: bool = False  # whether it stays when it is resumed
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what is absent."""
@@ -127,6 +128,8 @@ class Bookmark:
             written["until"] = self.until
         if self.stimulus:
             written["stimulus"] = self.stimulus
+        if self.multi_use:
+            written["multi_use"] = True
         return written
 
 

@@ -23,9 +23,11 @@ def send_stimulus(
     value: Json,
     correlation_id: str | None,
     instance_id: str | None,
+    execution_id: str | None = None,
 ) -> str:
     """Store a stimulus, to be applied in the background; returns its id.
 
+    With `execution_id` it is for that activity execution, if that waits with the scope `activity`.
     Raises TooLargeError, or InputRefusedError for what cannot be stored.
     """
     _check(value, "input")
@@ -39,6 +41,7 @@ def send_stimulus(
         value=value,
         correlation_id=correlation_id,
         instance_id=instance_id,
+        execution_id=execution_id,
     )
     owner_id = stimulus_id_of(intention.body["stimulus"])
     commit([item_put(tenant, owner_id, intention, at)])

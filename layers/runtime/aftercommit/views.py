@@ -378,6 +378,7 @@ def show_stimulus(row: ItemRow) -> dict[str, Json]:
         name=body["stimulus"]["name"],
         correlation_id=body.get("correlation_id"),
         instance_id=body.get("instance_id"),
+        execution_id=body["stimulus"].get("execution_id"),
         status="open" if row.status == ItemStatus.UNDONE else "dead",
         attempts=int(row.attempts),
         last_error=row.last_error,
