@@ -13,7 +13,7 @@ from aftercommit.ids import derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from tests.simulation.checks_activation import check_one_live, check_refusals, is_refused_start
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
-from tests.simulation.story import Story, Told, plain
+from tests.simulation.story import Story, Told, answered, plain
 
 Violations = Iterator[str]
 ATTEMPTS_MAX = 4  # of a start; and after five workers that died, a step counts as raised
@@ -53,7 +53,9 @@ def _check_items(story: Story) -> Violations:
         owner = story.instances.get(owner_id)
         if owner is None:
             yield f"item {item_id} of {owner_id}, which does not exist"
-        elif item_id not in owner.intentions() and not _is_consequence(story, owner_id, item_id):
+        elif item_id not in owner.intentions() and not (
+            _is_consequence(story, owner_id, item_id) or _is_answer(story, item_id)
+        ):
             yield f"item {item_id} of {owner_id}, which no revision decided"
 
 
@@ -70,6 +72,11 @@ def _comes_from_stimulus(story: Story, owner_id: str, item_id: str) -> bool:
     if item["command"] == "stimulus":
         return any(item_id == each or item_id.startswith(f"{each}-") for each in published)
     return any(derive_id("starts", each) == owner_id for each in published)
+
+
+def _is_answer(story: Story, item_id: str) -> bool:
+    """Whether an item completes a task by a token that an activity has sent."""
+    return any(item_id == f"callback-{bookmark_id}" for bookmark_id in answered(story))
 
 
 def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:
@@ -236,7 +243,7 @@ def check_i6_once_per_wait(story: Story) -> Violations:
             if times > 1:
                 yield f"execution {execution_id} of {told.instance_id} finished {times} times"
     for (owner_id, item_id), item in story.items.items():
-        if item["command"] != "resume" or item["status"] != "done":
+        if item["command"] != "resume" or item["status"] != "done" or "token" in json.loads(item["body"]):
             continue
         told = story.instances[item["instance_id"]]
         bookmark_id = json.loads(item["body"])["bookmark_id"]
@@ -246,6 +253,15 @@ def check_i6_once_per_wait(story: Story) -> Violations:
             command["bookmark_id"] == bookmark_id for command in told.commands("resume")
         ):
             yield f"resume {item_id} of {owner_id} is done, and was never applied"
+
+
+def check_i6_once_per_token(story: Story) -> Violations:
+    """A token that was taken has led to one answer, and what was sent in vain is seen."""
+    for bookmark_id, times in Counter(answered(story)).items():
+        if times > 1:
+            yield f"the token of {bookmark_id} was taken {times} times"
+        if story.item(f"callback-{bookmark_id}") is None:
+            yield f"the token of {bookmark_id} was taken, and nothing completes its task"
 
 
 def check_i6_once_per_stimulus(story: Story) -> Violations:
@@ -356,6 +372,7 @@ CHECKS = (
     check_i5_one_commit,
     check_i6_once_per_wait,
     check_i6_once_per_stimulus,
+    check_i6_once_per_token,
     check_i7_endings_are_told,
     check_i9_no_starvation,
     check_one_send_per_claim,

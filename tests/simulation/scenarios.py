@@ -202,6 +202,20 @@ SCENARIOS = (
         _BOTH,
         {"ring": 2, "stopped": 1, **_times(_CHILD, 2)},
     ),
+    Scenario(
+        "acting",
+        (Start("asked", "asked"), Start("told", "told"), Start("acting", after=5)),
+        {"asked": "completed", "told": "completed", **_COMPLETED},
+        {"answered": 1, "heard": 1, "tell": 1, "after-telling": 1, **_CHILD},
+    ),
+    # One of the two finds the task answered, or its token used: its own incident, and nothing else.
+    Scenario(
+        "acting-twice",
+        (Start("asked", "asked"), Start("acting", after=5), Start("acting", "other", after=5)),
+        {"asked": "completed", **_BOTH},
+        {"answered": 1, "tell": 2, "after-telling": 2, **_times(_CHILD, 2)},
+        thorough=False,
+    ),
     # Which of those that come at once is let in is open, and with faults one may come after the other.
     Scenario("singleton-at-once", (Start("only-one"), Start("only-one", "other")), {}, seeds=2),
     Scenario(

@@ -12,6 +12,7 @@ from aftercommit import (
     Fork,
     If,
     PublishEvent,
+    RunTask,
     Sequence,
     SetVariable,
     Step,
@@ -21,7 +22,7 @@ from aftercommit import (
     inputs,
     var,
 )
-from tests.simulation.activities import act, flaky, kill, long, queue, refuse
+from tests.simulation.activities import act, flaky, kill, long, queue, refuse, tell
 
 child = Workflow(
     "child",
@@ -266,6 +267,19 @@ ringing = Workflow(
         Delay(1_500),
         PublishEvent("stop"),
     ),
+)
+asked = Workflow("asked", root=Sequence(RunTask("t", result="x"), Step(act, name="answered")), output=var.x)
+told = Workflow(
+    "told",
+    root=Sequence(
+        Event("told", payload={"n": 1}, result="a"),
+        Event("told", payload={"n": 1}, result="b"),
+        Step(act, name="heard"),
+        If(var.b.order == 2, then=Finish(), otherwise=Fault("out of order")),
+    ),
+)
+acting = Workflow(
+    "acting", root=Sequence(Step(tell, task_of="asked", workflow="child"), Step(act, name="after-telling"))
 )
 only_one = Workflow(
     "only-one",

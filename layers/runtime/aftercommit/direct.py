@@ -4,13 +4,12 @@ The engine is the real one; the queue and the tables are lists in memory, and ti
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aftercommit import clock, engine
 from aftercommit.activities import PublishEvent, RunTask
-from aftercommit.activities.event import event_name
 from aftercommit.definition import Definition
 from aftercommit.errors import ActivationRefusedError, InputRefusedError, UnknownActivityError
 from aftercommit.functions import (
@@ -22,8 +21,9 @@ from aftercommit.functions import (
     find_function,
 )
 from aftercommit.ids import derive_id
-from aftercommit.intentions import intend_stimulus
+from aftercommit.intentions import event_name, intend_stimulus
 from aftercommit.model import (
+    Bookmark,
     Cancel,
     Command,
     Continue,
@@ -174,6 +174,9 @@ class _World:
             case ItemCommand.START:
                 self.start(intention, owner_id)
             case ItemCommand.RESUME:
+                if "token" in body:
+                    self.answer(body)
+                    return
                 told = Resume(body["bookmark_id"], body["outcome"], body.get("value"))
                 self.run(self.instances[body["instance_id"]], told)
             case ItemCommand.CANCEL:
@@ -181,6 +184,13 @@ class _World:
                     self.withdraw(each)
             case ItemCommand.STIMULUS:
                 self.open.append(intention)
+
+    def answer(self, body: dict[str, Json]) -> None:
+        """Complete the first task that waits under a name, which stands for its token here."""
+        for instance, bookmark, task in self.waiting_tasks():
+            if task.name == body["token"]:
+                self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, body.get("value")))
+                return
 
     def withdraw(self, pair: dict[str, Json]) -> None:
         # Its dispatch was due before, so it is there unless that has failed.
@@ -223,15 +233,22 @@ class _World:
 
     def complete_task(self) -> bool:
         """Complete a task that waits, if there is a function for it."""
+        for instance, bookmark, task in self.waiting_tasks():
+            if task.name in self.tasks:
+                execution = instance.state.executions[bookmark.execution_id]
+                given = self.tasks[task.name](**execution.memory["inputs"])
+                self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, given))
+                return True
+        return False
+
+    def waiting_tasks(self) -> Iterator[tuple[_Instance, Bookmark, RunTask]]:
+        """Yield the tasks that wait, by instance in order of birth."""
         for instance in self.instances.values():
             for bookmark in instance.state.bookmarks.values():
                 execution = instance.state.executions[bookmark.execution_id]
                 task = instance.definition.activities[execution.activity_id]
-                if isinstance(task, RunTask) and task.name in self.tasks:
-                    given = self.tasks[task.name](**execution.memory["inputs"])
-                    self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, given))
-                    return True
-        return False
+                if isinstance(task, RunTask):
+                    yield instance, bookmark, task
 
     def start(self, intention: Intention, owner_id: str) -> None:
         body = intention.body

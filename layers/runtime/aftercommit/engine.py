@@ -32,7 +32,7 @@ from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
-from aftercommit.intentions import intend_cancels, intend_ending, intend_retry
+from aftercommit.intentions import intend_cancels, intend_ending, intend_retry, stamped
 from aftercommit.journal import line_of
 from aftercommit.limits import (
     COMMIT_BYTES_MAX,
@@ -130,7 +130,7 @@ class _Advance:
         if execution is None:
             return
         for intention in command.intentions:
-            self.intend(execution, intention)
+            self.intend(execution, stamped(intention, self.at))
         self.complete(execution, Outcome.DONE, command.result, started_at=command.started_at)
 
     def step_raised(self, command: Raise) -> None:

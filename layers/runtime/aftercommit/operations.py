@@ -1,18 +1,17 @@
 """What operators and outside callers do to running things, beside starting them: each one call of the API."""
 
 from aftercommit import clock
-from aftercommit.activities.event import event_name
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError, TooLargeError
 from aftercommit.ids import new_instance_id
-from aftercommit.intentions import begin_stimulus_id, intend_stimulus
+from aftercommit.intentions import begin_stimulus_id, event_name, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, size_of
 from aftercommit.outbox import body_of, find_item, item_put
 from aftercommit.schema import check_storable
 from aftercommit.tables import ItemRow
-from aftercommit.tokens import read_token
-from aftercommit.writes import Delete, Put, Update, commit
+from aftercommit.tokens import callback_put
+from aftercommit.writes import Delete, Update, commit
 
 
 def send_stimulus(
@@ -62,16 +61,11 @@ def send_event(tenant: str, name: str, **more: Json) -> str:
 def resume_by_token(tenant: str, token: str, value: Json) -> None:
     """Intend the resume of the bookmark that a token stands for.
 
-    Raises NotFoundError, the same for a token that is forged, used, or another tenant's. The intention's id
-    derives from the bookmark: of two calls at once, one makes it.
+    Raises NotFoundError, the same for a token that is forged, used, or another tenant's.
     """
     _check(value, "input")
-    instance_id, bookmark_id = read_token(tenant, token)
-    body = {"instance_id": instance_id, "bookmark_id": bookmark_id, "outcome": "Done", "value": value}
-    intention = Intention(ItemCommand.RESUME, f"callback-{bookmark_id}", body)
-    put = item_put(tenant, instance_id, intention, clock.now())
     try:
-        commit([Put(put.purpose, put.row, ItemRow.item_id.does_not_exist())])
+        commit([callback_put(tenant, token, value, clock.now())])
     except ConditionFailedError:
         raise NotFoundError("no such bookmark", field="token") from None
 

@@ -3,16 +3,9 @@
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
 from aftercommit.ids import derive_id
-from aftercommit.intentions import intend_stimulus
+from aftercommit.intentions import event_name, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Json, size_of
-
-EVENT = "event"
-
-
-def event_name(name: str) -> str:
-    """Return the stimulus name of an event: apart from those of other kinds of wait."""
-    return f"{EVENT}:{name}"
 
 
 class Event(Activity):
