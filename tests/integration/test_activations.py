@@ -285,9 +285,9 @@ def test_a_start_that_is_overtaken_again_and_again_is_asked_to_come_later(w, mon
 def test_a_late_removal_leaves_the_row_of_the_next_holder(w, faults):
     first = ended_with_its_row(w, faults)
     second = w.dispatch("one")
-    activations.release(w.head(first))
+    activations.release_activation(w.head(first))
     assert holders() == [second]
-    activations.release(w.head(second))
+    activations.release_activation(w.head(second))
     assert rows() == []
 
 

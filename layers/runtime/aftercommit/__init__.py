@@ -6,6 +6,7 @@ This is what workflows are written with; docs/writing-workflows.md shows how.
 from aftercommit.activities import (
     Break,
     Correlate,
+    Cron,
     Delay,
     DispatchWorkflow,
     Event,
@@ -23,6 +24,7 @@ from aftercommit.activities import (
     StartAt,
     Step,
     Switch,
+    Timer,
     Try,
     While,
 )
@@ -34,6 +36,7 @@ __all__ = [
     "ActivityContext",
     "Break",
     "Correlate",
+    "Cron",
     "Delay",
     "DispatchWorkflow",
     "Event",
@@ -52,6 +55,7 @@ __all__ = [
     "StartAt",
     "Step",
     "Switch",
+    "Timer",
     "Try",
     "While",
     "Workflow",

@@ -83,7 +83,7 @@ def _lives(head: tuple[str, str]) -> bool:
     return found.status not in _ENDINGS
 
 
-def release(head: HeadRow) -> None:
+def release_activation(head: HeadRow) -> None:
     """Let the next one start, as this instance has ended; what fails is left to the takeover."""
     if not head.activation_key:
         return

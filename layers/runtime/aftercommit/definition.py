@@ -59,6 +59,11 @@ class Definition:
             return derive_id("activation", self.definition_id, correlation_id)
         return None
 
+    def schedules(self) -> dict[str, dict[str, Json]]:
+        """Return the schedule of each start point that has one, by activity id."""
+        found = {path: activity.schedule() for path, activity in self.activities.items()}
+        return {path: schedule for path, schedule in found.items() if schedule}
+
 
 def read_definition(
     data: Json, *, version: int | None = None, known: frozenset[str] | None = None

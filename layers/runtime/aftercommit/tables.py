@@ -15,6 +15,7 @@ from aftercommit import aws
 from aftercommit.errors import MalformedRowError
 from aftercommit.settings import settings
 
+DEFAULT_TENANT = "default"  # of callers that name none
 SHARED_TENANT = "*"  # owner of the definitions that a deploy brings; no caller can bear this name
 
 
@@ -152,6 +153,7 @@ class HeadRow(Row):
     lease_token = UnicodeAttribute(null=True)
     lease_until = UnicodeAttribute(null=True)
     leases = NumberAttribute(null=True)  # leases taken since the head was last written by a burst
+    released = NumberAttribute(null=True)  # those of them that were given back by workers that lived on
     sends = NumberAttribute(null=True)  # times the sweep has sent it since then
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while the instance must move by itself

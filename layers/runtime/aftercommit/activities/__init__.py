@@ -14,7 +14,7 @@ from aftercommit.activities.sequence import Sequence
 from aftercommit.activities.set_variable import SetVariable
 from aftercommit.activities.step import Step
 from aftercommit.activities.switch import Switch
-from aftercommit.activities.timers import Delay, StartAt
+from aftercommit.activities.timers import Cron, Delay, StartAt, Timer
 from aftercommit.activities.try_ import Try
 
 TYPES: dict[str, type[Activity]] = {
@@ -22,6 +22,7 @@ TYPES: dict[str, type[Activity]] = {
     for each in (
         Break,
         Correlate,
+        Cron,
         Delay,
         DispatchWorkflow,
         Event,
@@ -39,6 +40,7 @@ TYPES: dict[str, type[Activity]] = {
         StartAt,
         Step,
         Switch,
+        Timer,
         Try,
         While,
     )
@@ -49,6 +51,7 @@ __all__ = [
     "Activity",
     "Break",
     "Correlate",
+    "Cron",
     "Delay",
     "DispatchWorkflow",
     "Event",
@@ -66,6 +69,7 @@ __all__ = [
     "StartAt",
     "Step",
     "Switch",
+    "Timer",
     "Try",
     "While",
 ]
