@@ -9,7 +9,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit import clock
 from aftercommit.cancel import cancel
+from aftercommit.catalogue import describe_types
 from aftercommit.client import StartRequest, dispatch, dispatch_existing, execute
+from aftercommit.definition_views import export_workflow, show_workflow, show_workflows
 from aftercommit.delete import delete
 from aftercommit.errors import DefinitionRefusedError, MalformedRequestError, RefusedError, TryLaterError
 from aftercommit.functions import descriptors
@@ -38,8 +40,6 @@ from aftercommit.views import (
     show_instance,
     show_journal,
     show_stimulus,
-    show_workflow,
-    show_workflows,
 )
 
 EXECUTE_SECONDS = 25
@@ -126,8 +126,8 @@ def health() -> Response[str]:
 
 @app.get("/activities")
 def get_activities() -> Response[str]:
-    """List the activity functions of the deployed code, with their JSON Schemas."""
-    return _json(200, {"activities": descriptors()})
+    """List the activity functions of the deployed code, and the activity types, with their JSON Schemas."""
+    return _json(200, {"activities": descriptors(), "types": describe_types()})
 
 
 @app.get("/workflows")
@@ -138,11 +138,15 @@ def get_workflows() -> Response[str]:
 
 @app.get("/workflows/<id>")
 def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
-    """Show a definition."""
+    """Show a definition, or give it as a draft of it is put."""
     version = _query("version")
     if version is not None and (not version.isdecimal() or int(version) < 1):
         raise MalformedRequestError("must be a whole number from 1", field="version")
-    return _json(200, show_workflow(_tenant(), id, int(version) if version else None))
+    export = _query("export")
+    if export not in (None, "true", "false"):
+        raise MalformedRequestError("must be true or false", field="export")
+    show = export_workflow if export == "true" else show_workflow
+    return _json(200, show(_tenant(), id, int(version) if version else None))
 
 
 @app.put("/workflows/<id>")

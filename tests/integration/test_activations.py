@@ -4,7 +4,18 @@ import json
 
 import pytest
 
-from aftercommit import Delay, DispatchWorkflow, Event, Sequence, Step, Workflow, activations, clock, var
+from aftercommit import (
+    Delay,
+    DispatchWorkflow,
+    Event,
+    Sequence,
+    Step,
+    Timer,
+    Workflow,
+    activations,
+    clock,
+    var,
+)
 from aftercommit.cancel import cancel
 from aftercommit.client import StartRequest, execute
 from aftercommit.definitions import find_owner_and_version, load_definition
@@ -349,3 +360,16 @@ def test_a_start_by_a_trigger_that_is_refused_is_done_without_an_incident(w, log
     assert (holders(), w.incidents()) == ([head.instance_id], [])
     [told] = [line for line in map(json.loads, log_lines) if line["message"] == "start refused"]
     assert head.instance_id in told["reason"]
+
+
+def test_a_time_that_meets_a_live_instance_is_passed_over_and_the_next_is_armed(w):
+    hourly = Sequence(Timer(3_600, starts=True), Event("end"))
+    w.publish(Workflow("hourly", activation="singleton", root=hourly))
+    w.settle(seconds=2.5 * 3_600)
+    [head] = [head for head in w.heads() if head.definition_id == "hourly"]
+    assert (head.status, w.incidents()) == ("suspended", [])
+    [armed] = w.items("start")
+    assert clock.from_text(armed.deliver_at) > clock.now()
+    cancel("default", head.instance_id, "enough")
+    w.settle(seconds=3_600)
+    assert len([head for head in w.heads() if head.definition_id == "hourly"]) == 2

@@ -38,7 +38,7 @@ LEVELS = [
     },
     {"activities.if_"},
     {"activities"},
-    {"definition"},
+    {"catalogue", "definition"},
     {"engine", "workflow"},
     # what is stored and sent
     {"queue", "tables"},
@@ -49,7 +49,7 @@ LEVELS = [
     {"burst"},
     # verbs: peers, which meet only through tables and queue
     {"cancel", "delete", "deliver", "operations", "publish", "resume", "run", "start", "stimulate"},
-    {"client", "commands", "direct", "sweep", "views"},
+    {"client", "commands", "definition_views", "direct", "sweep", "views"},
     {"__init__"},
 ]
 
