@@ -56,7 +56,7 @@ def queue(workflow: str, context: ActivityContext, times: int = 2) -> list:
 
 
 @activity(name="sim_tell", timeout_seconds=1, retry=Retry(attempts_max=50, first_delay_seconds=5, backoff=1))
-def tell(task_of: str, workflow: str, context: ActivityContext) -> str:
+def tell(task_of: str, run: str, workflow: str, context: ActivityContext) -> str:
     """Complete a task by its token, publish, dispatch and run, all with this result or not at all."""
     shown = show_instance(context.tenant, task_of)
     tokens = [each["token"] for each in shown["bookmarks"] if "token" in each]
@@ -67,7 +67,7 @@ def tell(task_of: str, workflow: str, context: ActivityContext) -> str:
     context.resume(token, {"by": context.instance_id})
     context.publish("told", {"n": 1}, {"order": 1})
     context.publish("told", {"n": 1}, {"order": 2})
-    context.run(task_of)
+    context.run(run)
     return context.dispatch(workflow, {"name": "child-first"})
 
 

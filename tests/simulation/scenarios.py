@@ -204,9 +204,15 @@ SCENARIOS = (
     ),
     Scenario(
         "acting",
-        (Start("asked", "asked"), Start("told", "told"), Start("acting", after=5)),
-        {"asked": "completed", "told": "completed", **_COMPLETED},
-        {"answered": 1, "heard": 1, "tell": 1, "after-telling": 1, **_CHILD},
+        (
+            Start("asked", "asked"),
+            Start("told", "told"),
+            Start("acting", after=5),
+            # Pending, running or over when it is told to run.
+            Start("grandchild", "lonely", after=5.02),
+        ),
+        {"asked": "completed", "told": "completed", "lonely": "completed", **_COMPLETED},
+        {"answered": 1, "heard": 1, "tell": 1, "after-telling": 1, "deepest": 1, **_CHILD},
     ),
     # One of the two finds the task answered, or its token used: its own incident, and nothing else.
     Scenario(

@@ -279,7 +279,10 @@ told = Workflow(
     ),
 )
 acting = Workflow(
-    "acting", root=Sequence(Step(tell, task_of="asked", workflow="child"), Step(act, name="after-telling"))
+    "acting",
+    root=Sequence(
+        Step(tell, task_of="asked", run="lonely", workflow="child"), Step(act, name="after-telling")
+    ),
 )
 only_one = Workflow(
     "only-one",

@@ -240,7 +240,7 @@ class ActivityContext:
             self._unique(),
             definition_id=workflow,
             version=version,
-            input=input or {},
+            input=json.loads(dumps(input or {})),  # as it is now, whatever the activity does to it later
             correlation_id=correlation_id or self.correlation_id,
             channel=channel,
             depth=self.depth + 1,
