@@ -10,6 +10,7 @@ import pytest
 
 from aftercommit import (
     activations,
+    burst,
     checkpoint,
     deliver,
     engine,
@@ -199,3 +200,9 @@ def test_takeover_from_a_holder_that_lives_is_found(monkeypatch):
     monkeypatch.setattr(activations, "_lives", lambda head: False)
     rewrite_commits(monkeypatch, lambda each: None if each.purpose == "holder" else each)
     assert "check_one_live" in checks_of(first_violation("singleton-at-once"))
+
+
+def test_step_that_runs_before_its_stimulus_is_committed_is_found(monkeypatch):
+    monkeypatch.setattr(burst, "Stimulate", ())  # nothing is one, so nothing is committed first
+    found = checks_of(first_violation("multi-use-overlap", FaultKind.CRASH_AFTER))
+    assert "check_i1_no_ghost" in found
