@@ -204,5 +204,5 @@ def test_takeover_from_a_holder_that_lives_is_found(monkeypatch):
 
 def test_step_that_runs_before_its_stimulus_is_committed_is_found(monkeypatch):
     monkeypatch.setattr(burst, "Stimulate", ())  # nothing is one, so nothing is committed first
-    found = checks_of(first_violation("multi-use-overlap", FaultKind.CRASH_AFTER))
+    found = checks_of(first_violation("multi-use-overlap", FaultKind.CRASH_AFTER, weather=DOUBLED))
     assert "check_i1_no_ghost" in found
