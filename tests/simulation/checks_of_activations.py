@@ -48,7 +48,7 @@ def is_refused_start(story: Story, item: Plain) -> bool:
     if item["command"] != "start" or item["status"] != "done" or story.children_of(item):
         return False
     body = json.loads(item["body"])
-    definition = story.definitions.get((body["definition_id"], body.get("version", 0)))
+    definition = story.definitions.get((body.get("owner"), body["definition_id"], body.get("version")))
     return "trigger" in body and definition is not None and definition.activation != "always"
 
 
@@ -68,3 +68,6 @@ def _lived(story: Story, instance_id: str, since: float, until: float) -> bool:
         if change.after["status"]["S"] in _ENDED and ended_at is None:
             ended_at = change.at
     return born_at is not None and born_at <= until and (ended_at is None or ended_at >= since)
+
+
+CHECKS = (check_one_live, check_refusals)
