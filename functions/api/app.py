@@ -9,7 +9,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit import clock
 from aftercommit.cancel import cancel
+from aftercommit.catalogue import describe_types
 from aftercommit.client import StartRequest, dispatch, dispatch_existing, execute
+from aftercommit.definition_views import export_workflow, show_workflow, show_workflows
 from aftercommit.delete import delete
 from aftercommit.errors import DefinitionRefusedError, MalformedRequestError, RefusedError, TryLaterError
 from aftercommit.functions import descriptors
@@ -39,8 +41,6 @@ from aftercommit.views import (
     show_instance,
     show_journal,
     show_stimulus,
-    show_workflow,
-    show_workflows,
 )
 
 EXECUTE_SECONDS = 25
@@ -129,8 +129,8 @@ def health() -> Response[str]:
 
 @app.get("/activities")
 def get_activities() -> Response[str]:
-    """List the activity functions of the deployed code, with their JSON Schemas."""
-    return _json(200, {"activities": descriptors()})
+    """List the activity functions of the deployed code, and the activity types, with their JSON Schemas."""
+    return _json(200, {"activities": descriptors(), "types": describe_types()})
 
 
 @app.get("/workflows")
@@ -141,11 +141,15 @@ def get_workflows() -> Response[str]:
 
 @app.get("/workflows/<id>")
 def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
-    """Show a definition."""
+    """Show a definition, or give it as a draft of it is put."""
     version = _query("version")
     if version is not None and (not version.isdecimal() or int(version) < 1):
         raise MalformedRequestError("must be a whole number from 1", field="version")
-    return _json(200, show_workflow(_tenant(), id, int(version) if version else None))
+    export = _query("export")
+    if export not in (None, "true", "false"):
+        raise MalformedRequestError("must be true or false", field="export")
+    show = export_workflow if export == "true" else show_workflow
+    return _json(200, show(_tenant(), id, int(version) if version else None))
 
 
 @app.put("/workflows/<id>")
@@ -245,7 +249,13 @@ def delete_instance(id: str) -> Response[str]:  # noqa: A002
     return _json(202, {"instance_id": id})
 
 
-_STIMULUS = {"payload": "object", "input": "any", "correlation_id": "text", "instance_id": "text"}
+_STIMULUS = {
+    "payload": "object",
+    "input": "any",
+    "correlation_id": "text",
+    "instance_id": "text",
+    "execution_id": "text",
+}
 
 
 @app.post("/stimuli")
@@ -269,6 +279,7 @@ def _told(body: dict[str, Any]) -> dict[str, Any]:
         "value": body.get("input"),
         "correlation_id": body.get("correlation_id"),
         "instance_id": body.get("instance_id"),
+        "execution_id": body.get("execution_id"),
         "idempotency_key": app.current_event.headers.get("idempotency-key"),
     }
 

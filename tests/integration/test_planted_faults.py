@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from aftercommit import (
+    activations,
+    burst,
     checkpoint,
     delete,
     deliver,
@@ -31,7 +33,7 @@ from tests.simulation.runs import Run, simulate
 from tests.simulation.weather import CALM, DOUBLED
 
 # Modules that commit, each by the name it imported.
-COMMITTING = (checkpoint, instances, operations, outbox, publish, start, stimulate, sweep)
+COMMITTING = (activations, checkpoint, instances, operations, outbox, publish, resume, stimulate, sweep)
 
 
 def first_violation(scenario, *kinds, weather=CALM):
@@ -198,14 +200,21 @@ def test_unreadable_item_that_stops_its_batch_is_found(monkeypatch):
     assert found & {"check_i2_no_loss", "check_i9_no_starvation", "check_no_surprise"}
 
 
-def test_stimulus_that_is_not_read_again_under_the_lease_is_found(monkeypatch):
-    monkeypatch.setattr(stimulate, "_is_open", lambda item: True)
+def test_takeover_from_a_holder_that_lives_is_found(monkeypatch):
+    monkeypatch.setattr(activations, "_lives", lambda head: False)
+    rewrite_commits(monkeypatch, lambda each: None if each.purpose == "holder" else each)
+    assert "check_one_live" in checks_of(first_violation("singleton-at-once"))
+
+
+def test_step_that_runs_before_its_stimulus_is_committed_is_found(monkeypatch):
+    monkeypatch.setattr(burst, "Stimulate", ())  # nothing is one, so nothing is committed first
+    found = checks_of(first_violation("multi-use-overlap", FaultKind.CRASH_AFTER, weather=DOUBLED))
+    assert "check_i1_no_ghost" in found
     assert "check_i3_no_duplicate" in checks_of(simulate(Run("sent-for-two-rounds"))[1])
 
 
 def test_stimulus_that_may_be_applied_again_is_found(monkeypatch):
     real_ack = stimulate.ack
-    monkeypatch.setattr(stimulate, "_is_open", lambda item: True)
     monkeypatch.setattr(
         stimulate, "ack", lambda item, at: replace(real_ack(item, at), condition=ItemRow.owner_key.exists())
     )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from aftercommit.cancel import cancel
 from aftercommit.client import StartRequest, dispatch, execute
 from aftercommit.delete import delete
-from aftercommit.errors import ConflictError, NotFoundError, RefusedError
+from aftercommit.errors import ActivationRefusedError, ConflictError, NotFoundError, RefusedError
 from aftercommit.instances import find_head
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import find_dead_letter, read_stimulus_id, replay, resume_by_token, send_event
@@ -45,10 +45,14 @@ class Start(Call):
     instance_id: str = "parent"
     input: dict[str, Any] = field(default_factory=dict)
     synchronous: bool = False
+    correlation_id: str | None = None
+    refusals = (ActivationRefusedError,)
 
     def make(self, world: Any, deadline: float) -> str:
         """Dispatch, or execute."""
-        request = StartRequest(TENANT, self.definition_id, self.input, instance_id=self.instance_id)
+        request = StartRequest(
+            TENANT, self.definition_id, self.input, self.correlation_id, instance_id=self.instance_id
+        )
         return execute(request, deadline=deadline - 4) if self.synchronous else dispatch(request)
 
 

@@ -184,6 +184,80 @@ SCENARIOS = (
         {"round": 2, "between": 1},
     ),
     Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
+    Scenario(
+        "multi-use",
+        (Start("listening"), Start("pinging", "other", after=5)),
+        _BOTH,
+        {"ping": 3, "between": 2, "after-pings": 1},
+    ),
+    Scenario(
+        "multi-use-early",
+        (Start("pinging", "other"), Start("listening", after=5)),
+        _BOTH,
+        {"ping": 3, "between": 2, "after-pings": 1},
+        thorough=False,
+    ),
+    Scenario(
+        "multi-use-overlap",
+        (Start("overlapping", correlation_id="r"), Start("ringing", "other", after=5)),
+        _BOTH,
+        {"ring": 2, "stopped": 1, **_times(_CHILD, 2)},
+    ),
+    Scenario(
+        "acting",
+        (
+            Start("asked", "asked"),
+            Start("told", "told"),
+            Start("acting", after=5),
+            # Pending, running or over when it is told to run.
+            Start("grandchild", "lonely", after=5.02),
+        ),
+        {"asked": "completed", "told": "completed", "lonely": "completed", **_COMPLETED},
+        {"answered": 1, "heard": 1, "tell": 1, "after-telling": 1, "deepest": 1, **_CHILD},
+    ),
+    # One of the two finds the task answered, or its token used: its own incident, and nothing else.
+    Scenario(
+        "acting-twice",
+        (Start("asked", "asked"), Start("acting", after=5), Start("acting", "other", after=5)),
+        {"asked": "completed", **_BOTH},
+        {"answered": 1, "tell": 2, "after-telling": 2, **_times(_CHILD, 2)},
+        thorough=False,
+    ),
+    # Which of those that come at once is let in is open, and with faults one may come after the other.
+    Scenario("singleton-at-once", (Start("only-one"), Start("only-one", "other")), {}, seeds=2),
+    Scenario(
+        "singleton-at-its-end",
+        (Start("only-one"), *(Start("only-one", f"other-{n}", after=20.4 + n * 0.01) for n in range(6))),
+        {},
+        seeds=2,
+        thorough=False,
+    ),
+    Scenario(
+        "singleton-in-turn",
+        (Start("only-one"), Start("only-one", "other", after=1_500)),
+        _BOTH,
+        {"only": 2, "only-end": 2},
+    ),
+    Scenario(
+        "one-per-correlation",
+        (
+            Start("one-each", correlation_id="a"),
+            Start("one-each", "other", correlation_id="b"),
+            Start("one-each", "third"),
+            Start("one-each", "fourth"),
+            Start("one-each", "refused", correlation_id="a", after=10),
+        ),
+        {**_BOTH, "third": "completed", "fourth": "completed"},
+        thorough=False,
+    ),
+    Scenario(
+        "singleton-dispatch",
+        (Start("refused-child"),),
+        _COMPLETED,
+        {"long-one": 1, "refused": 1, "after": 1},
+        thorough=False,
+    ),
+    Scenario("singleton-starts", (Start("opening-twice"),), _COMPLETED, {"begun-once": 1}, thorough=False),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
     Scenario(

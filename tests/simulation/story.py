@@ -4,6 +4,7 @@ Read from the rows themselves rather than through the runtime's own reading, so 
 misreads is seen. Only the engine is the runtime's: folding is its job.
 """
 
+import base64
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,6 +93,17 @@ class Story:
             if each.head.get("parent_item_id") == item["item_id"]
             and each.head.get("parent_instance_id") == item["owner_id"]
         ]
+
+
+def answered(story: Story) -> list[str]:
+    """Return the bookmarks whose tokens activities have sent, once for each that was taken."""
+    bodies = [
+        json.loads(item["body"])
+        for item in story.items.values()
+        if item["command"] == "resume" and item["status"] == "done"
+    ]
+    tokens = [body["token"] for body in bodies if "token" in body]
+    return [json.loads(base64.urlsafe_b64decode(f"{token}==="))[2] for token in tokens]
 
 
 def read_story(scenario: Scenario, world: World) -> Story:

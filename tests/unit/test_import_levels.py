@@ -38,18 +38,18 @@ LEVELS = [
     },
     {"activities.if_"},
     {"activities"},
-    {"definition"},
+    {"catalogue", "definition"},
     {"engine", "workflow"},
     # what is stored and sent
     {"queue", "tables"},
     {"requests", "writes"},
-    {"bookmarks", "definitions", "incidents"},
+    {"activations", "bookmarks", "definitions", "incidents"},
     {"instances", "outbox", "triggers"},
     {"checkpoint", "occurrences", "tokens"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
     {"cancel", "delete", "deliver", "operations", "publish", "resume", "run", "start", "stimulate"},
-    {"client", "commands", "direct", "sweep", "views"},
+    {"client", "commands", "definition_views", "direct", "sweep", "views"},
     {"__init__"},
 ]
 

@@ -30,6 +30,12 @@ def _node(kind, required, optional):
     return st.fixed_dictionaries({"type": st.just(kind), **required}, optional=optional)
 
 
+EVENTS = {
+    "payload": VALUE_MAPS,
+    "starts": st.booleans(),
+    "scope": st.sampled_from(["all", "activity"]),
+    "result": NAMES,
+}
 LEAVES = (
     _node("Step", {"activity": NAMES}, {"inputs": VALUE_MAPS, "retry": RETRIES, "result": NAMES})
     | _node("SetVariable", {"variable": NAMES}, {"value": VALUES})
@@ -38,7 +44,7 @@ LEAVES = (
     | _node("Correlate", {"correlation_id": TEXTS | EXPRESSIONS}, {})
     | _node("Delay", {"seconds": st.integers(0, 99) | EXPRESSIONS}, {})
     | _node("StartAt", {"at": INSTANTS | EXPRESSIONS}, {})
-    | _node("Event", {"name": NAMES}, {"payload": VALUE_MAPS, "starts": st.booleans(), "result": NAMES})
+    | _node("Event", {"name": NAMES}, EVENTS)
     | _node(
         "PublishEvent",
         {"name": NAMES},
@@ -114,6 +120,7 @@ def _composites(inner):
         | _node("While", {"condition": st.just(value=False) | EXPRESSIONS, "body": _with_break(inner)}, {})
         | _node("ForEach", {"items": ITEMS | EXPRESSIONS, "body": _with_break(inner)}, loop)
         | _node("ParallelForEach", {"items": ITEMS | EXPRESSIONS, "body": _with_break(inner)}, loop)
+        | _node("Event", {"name": NAMES, "each": _with_break(inner)}, EVENTS)
         | _node("Try", {"body": inner}, {"handler": inner, "finally": inner, "errors": ERRORS})
         | _dispatches(inner, wait=True, endings=["Completed", *BAD_ENDINGS])
         | _dispatches(inner, wait=False, endings=["Dispatched"])
@@ -133,6 +140,7 @@ DEFINITIONS = st.fixed_dictionaries(
             optional={
                 "commit": st.sampled_from(["step", "burst"]),
                 "incidents": st.sampled_from(["fault", "continue"]),
+                "activation": st.sampled_from(["always", "singleton", "correlation"]),
             },
         ),
     },

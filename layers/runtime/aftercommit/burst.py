@@ -32,6 +32,7 @@ from aftercommit.model import (
     Raise,
     Start,
     State,
+    Stimulate,
 )
 from aftercommit.outbox import open_stimuli
 from aftercommit.queue import Message, Sending, send
@@ -130,6 +131,10 @@ class Burst:
             if not self.applied and not self.ack_unapplied:
                 self.pending.ack = None
         self._finish_agenda()
+        if isinstance(first, Stimulate) and self.pending.ack and self._goes_on():
+            # Before its first step: which stimulus comes first here is decided by this commit alone, and an
+            # execution that has had an effect must not turn out to be another one's.
+            self._commit_step()
         if stalled >= most and self._goes_on():
             self._stop_killer()
 

@@ -7,6 +7,7 @@ hurries it is only a hint, for the sweep finds what is pending.
 from dataclasses import dataclass
 
 from aftercommit import clock
+from aftercommit.activations import commit_birth
 from aftercommit.burst import Burst, Worker
 from aftercommit.definition import find_name_fault
 from aftercommit.definitions import find_owner_and_version, load_definition
@@ -29,7 +30,6 @@ from aftercommit.queue import Message, Sending, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
 from aftercommit.tables import HeadRow
-from aftercommit.writes import commit
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def dispatch(request: StartRequest) -> str:
     birth = _prepare(request)
     queue_url_of(request.channel)
     try:
-        commit([*birth_puts(birth, clock.now())])
+        commit_birth([*birth_puts(birth, clock.now())])
     except ConditionFailedError:
         _meet_existing(request, birth)
     else:
@@ -80,7 +80,7 @@ def execute(request: StartRequest, *, deadline: float) -> str:
     worker = Worker(deadline, fresh=False)
     puts = birth_puts(birth, clock.now(), lease_until=deadline + LEASE_MARGIN_SECONDS)
     try:
-        commit([*puts])
+        commit_birth([*puts])
     except ConditionFailedError:
         if not _is_own(head_of(puts)):
             _meet_existing(request, birth)

@@ -4,15 +4,14 @@ The engine is the real one; the queue and the tables are lists in memory, and ti
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aftercommit import clock, engine
 from aftercommit.activities import PublishEvent, RunTask
-from aftercommit.activities.event import event_name
 from aftercommit.definition import Definition
-from aftercommit.errors import InputRefusedError, UnknownActivityError
+from aftercommit.errors import ActivationRefusedError, InputRefusedError, UnknownActivityError
 from aftercommit.functions import (
     NO_RETRY,
     ActivityContext,
@@ -22,8 +21,9 @@ from aftercommit.functions import (
     find_function,
 )
 from aftercommit.ids import derive_id
-from aftercommit.intentions import intend_stimulus
+from aftercommit.intentions import event_name, intend_stimulus
 from aftercommit.model import (
+    Bookmark,
     Cancel,
     Command,
     Continue,
@@ -67,6 +67,7 @@ class DirectResult:
 class _Instance:
     definition: Definition
     state: State
+    activation_id: str | None  # what it holds while it lives
     journal: list[dict[str, Json]] = field(default_factory=list)
 
 
@@ -92,7 +93,7 @@ class _World:
         self.now = clock.now()
 
     def create(self, definition: Definition, state: State) -> _Instance:
-        instance = _Instance(definition, state)
+        instance = _Instance(definition, state, definition.derive_activation_id(state.correlation_id))
         self.instances[state.instance_id] = instance
         self.run(instance, Start())
         return instance
@@ -173,6 +174,9 @@ class _World:
             case ItemCommand.START:
                 self.start(intention, owner_id)
             case ItemCommand.RESUME:
+                if "token" in body:
+                    self.answer(body)
+                    return
                 told = Resume(body["bookmark_id"], body["outcome"], body.get("value"))
                 self.run(self.instances[body["instance_id"]], told)
             case ItemCommand.CANCEL:
@@ -180,6 +184,13 @@ class _World:
                     self.withdraw(each)
             case ItemCommand.STIMULUS:
                 self.open.append(intention)
+
+    def answer(self, body: dict[str, Json]) -> None:
+        """Complete the first task that waits under a name, which stands for its token here."""
+        for instance, bookmark, task in self.waiting_tasks():
+            if task.name == body["token"]:
+                self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, body.get("value")))
+                return
 
     def withdraw(self, pair: dict[str, Json]) -> None:
         # Its dispatch was due before, so it is there unless that has failed.
@@ -207,6 +218,9 @@ class _World:
             if body.get("instance_id") or definition is self.instances[self.main_id].definition:
                 continue
             for path in places:
+                started.append(True)
+                if self.find_refusal(definition, body.get("correlation_id")):
+                    continue
                 state = State(
                     derive_id("triggered", stimulus.item_id, definition.definition_id, path),
                     check_inputs(definition.inputs, {}),
@@ -215,20 +229,26 @@ class _World:
                     trigger={"activity_id": path, "value": body.get("value")},
                 )
                 self.create(definition, state)
-                started.append(True)
         return started
 
     def complete_task(self) -> bool:
         """Complete a task that waits, if there is a function for it."""
+        for instance, bookmark, task in self.waiting_tasks():
+            if task.name in self.tasks:
+                execution = instance.state.executions[bookmark.execution_id]
+                given = self.tasks[task.name](**execution.memory["inputs"])
+                self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, given))
+                return True
+        return False
+
+    def waiting_tasks(self) -> Iterator[tuple[_Instance, Bookmark, RunTask]]:
+        """Yield the tasks that wait, by instance in order of birth."""
         for instance in self.instances.values():
             for bookmark in instance.state.bookmarks.values():
                 execution = instance.state.executions[bookmark.execution_id]
                 task = instance.definition.activities[execution.activity_id]
-                if isinstance(task, RunTask) and task.name in self.tasks:
-                    given = self.tasks[task.name](**execution.memory["inputs"])
-                    self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, given))
-                    return True
-        return False
+                if isinstance(task, RunTask):
+                    yield instance, bookmark, task
 
     def start(self, intention: Intention, owner_id: str) -> None:
         body = intention.body
@@ -250,6 +270,8 @@ class _World:
             except InputRefusedError as error:
                 failure = failure_of(error)
         if failure is None and definition is not None:
+            failure = self.find_refusal(definition, body.get("correlation_id"))
+        if failure is None and definition is not None:
             parent = Parent(owner_id, intention.item_id, body.get("bookmark_id"))
             state = State(
                 body["instance_id"],
@@ -262,6 +284,15 @@ class _World:
         elif "bookmark_id" in body and failure is not None:
             told = Resume(body["bookmark_id"], Outcome.DISPATCH_FAILED, failure.to_json())
             self.run(self.instances[owner_id], told)
+
+    def find_refusal(self, definition: Definition, correlation_id: str | None) -> Failure | None:
+        """Tell why a start has to stand aside for what is live."""
+        wanted = definition.derive_activation_id(correlation_id)
+        for key, each in self.instances.items():
+            held = each.activation_id
+            if wanted and held == wanted and not each.state.status.ended:
+                return failure_of(ActivationRefusedError(key))
+        return None
 
     def result(self, instance_id: str) -> DirectResult:
         instance = self.instances[instance_id]

@@ -32,7 +32,7 @@ from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
-from aftercommit.intentions import intend_cancels, intend_ending, intend_retry
+from aftercommit.intentions import intend_cancels, intend_ending, intend_retry, stamped
 from aftercommit.journal import line_of
 from aftercommit.limits import (
     COMMIT_BYTES_MAX,
@@ -130,7 +130,7 @@ class _Advance:
         if execution is None:
             return
         for intention in command.intentions:
-            self.intend(execution, intention)
+            self.intend(execution, stamped(intention, self.at))
         self.complete(execution, Outcome.DONE, command.result, started_at=command.started_at)
 
     def step_raised(self, command: Raise) -> None:
@@ -176,14 +176,15 @@ class _Advance:
                 self.consume(bookmark, Outcome.DONE, command.value)
 
     def consume(self, bookmark: Bookmark, outcome: str, value: Json) -> None:
-        self.drop(bookmark)
         execution = self.state.executions[bookmark.execution_id]
         self.state.status = InstanceStatus.RUNNING
+        if not bookmark.multi_use:
+            self.drop(bookmark)
+            execution.status = ExecutionStatus.RUNNING
         if bookmark.waits_for == "retry":
             execution.attempt += 1
             self.make_ready(execution)
         else:
-            execution.status = ExecutionStatus.RUNNING
             self.moment(execution, lambda activity, visit: activity.resumed(visit, outcome, value))
 
     def take_ready(self, execution_id: str) -> Execution | None:
@@ -287,6 +288,7 @@ class _Advance:
                 self.note(execution, "completed", outcome=Outcome.DONE)
                 self.cancel_below(each)
                 if activity.is_loop:
+                    self.withdraw([each.execution_id])  # one that goes round with each stimulus waits, too
                     self.complete(each, Outcome.DONE)
                 else:
                     self.moment(each, lambda activity, visit: activity.child_broke(visit))
@@ -326,6 +328,7 @@ class _Advance:
             self.end(InstanceStatus.FAULTED, failure=failure)
             return
         # Strategy `continue`: this execution stays where it is, and what does not depend on it runs on.
+        self.withdraw([execution.execution_id])
         release(self.state, execution)
         execution.status = ExecutionStatus.FAULTED
         execution.memory = {}

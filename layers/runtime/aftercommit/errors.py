@@ -146,6 +146,16 @@ class ConflictError(RefusedError):
     status = 409
 
 
+class ActivationRefusedError(ConflictError):
+    """The definition may have one live instance at a time, and has it: `holder`."""
+
+    code = "activation_refused"
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"instance {holder!r} is live, and its workflow runs one at a time", field="id")
+        self.holder = holder
+
+
 class KeyReusedError(RefusedError):
     """An Idempotency-Key came again with another body."""
 

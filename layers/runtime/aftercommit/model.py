@@ -46,6 +46,7 @@ class ItemCommand(StrEnum):
 
     START = "start"  # create and run a child
     RESUME = "resume"  # continue an instance at one of its bookmarks
+    RUN = "run"  # go on with an instance that is pending or stranded
     CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
     STIMULUS = "stimulus"  # start and resume whatever it matches
 
@@ -118,7 +119,8 @@ class Bookmark:
     execution_id: str
     waits_for: str  # "child" (whose id derives from the execution's), "retry", "timer", "stimulus" or "task"
     until: str | None = None  # when a retry or timer is due
-    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload}
+    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload, execution_id?}
+    multi_use: bool = False  # whether it stays when it is resumed
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what is absent."""
@@ -127,6 +129,8 @@ class Bookmark:
             written["until"] = self.until
         if self.stimulus:
             written["stimulus"] = self.stimulus
+        if self.multi_use:
+            written["multi_use"] = True
         return written
 
 
@@ -345,7 +349,8 @@ class Intention:
     """An effect to happen after the commit; becomes an outbox item.
 
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
-    depth}; for resume: {instance_id, bookmark_id, outcome, value?}; for cancel: {instance_id, item_id,
+    depth}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token, value?} by the token of a
+    task, which is looked at when it is delivered; for run: {instance_id}; for cancel: {instance_id, item_id,
     more?}, `more` being a list of such pairs; for stimulus: {stimulus, value?, correlation_id?,
     instance_id?}.
     """

@@ -1,7 +1,6 @@
 """What operators and outside callers do to running things, beside starting them: each one call of the API."""
 
 from aftercommit import clock
-from aftercommit.activities.event import event_name
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.errors import (
     ConditionFailedError,
@@ -11,13 +10,13 @@ from aftercommit.errors import (
     TooLargeError,
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
-from aftercommit.intentions import begin_stimulus_id, intend_stimulus
+from aftercommit.intentions import begin_stimulus_id, event_name, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX, REQUEST_DAYS
 from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, canonical, size_of
 from aftercommit.outbox import body_of, find_item, item_put
 from aftercommit.schema import check_storable
 from aftercommit.tables import ItemRow, RequestRow, key_of
-from aftercommit.tokens import read_token
+from aftercommit.tokens import callback_put
 from aftercommit.writes import Delete, Put, Update, commit
 
 
@@ -29,10 +28,12 @@ def send_stimulus(
     value: Json,
     correlation_id: str | None,
     instance_id: str | None,
+    execution_id: str | None = None,
     idempotency_key: str | None = None,
 ) -> str:
     """Store a stimulus, to be applied in the background; returns its id.
 
+    With `execution_id` it is for that activity execution, if that waits with the scope `activity`.
     The same stimulus under the same Idempotency-Key is stored once; repeats return its id.
     Raises TooLargeError, InputRefusedError for what cannot be stored, or KeyReusedError.
     """
@@ -50,6 +51,7 @@ def send_stimulus(
         value=value,
         correlation_id=correlation_id,
         instance_id=instance_id,
+        execution_id=execution_id,
     )
     owner_id = stimulus_id_of(intention.body["stimulus"])
     put = item_put(tenant, owner_id, intention, at)
@@ -57,7 +59,7 @@ def send_stimulus(
     if request_id is None:
         commit([put])
         return stimulus_id
-    told = canonical([name, payload, value, correlation_id, instance_id])
+    told = canonical([name, payload, value, correlation_id, instance_id, execution_id])
     request = RequestRow(
         key_of(tenant, request_id),
         fingerprint=derive_fingerprint(told),
@@ -101,16 +103,11 @@ def send_event(tenant: str, name: str, **more: Json) -> str:
 def resume_by_token(tenant: str, token: str, value: Json) -> None:
     """Intend the resume of the bookmark that a token stands for.
 
-    Raises NotFoundError, the same for a token that is forged, used, or another tenant's. The intention's id
-    derives from the bookmark: of two calls at once, one makes it.
+    Raises NotFoundError, the same for a token that is forged, used, or another tenant's.
     """
     _check(value, "input")
-    instance_id, bookmark_id = read_token(tenant, token)
-    body = {"instance_id": instance_id, "bookmark_id": bookmark_id, "outcome": "Done", "value": value}
-    intention = Intention(ItemCommand.RESUME, f"callback-{bookmark_id}", body)
-    put = item_put(tenant, instance_id, intention, clock.now())
     try:
-        commit([Put(put.purpose, put.row, ItemRow.item_id.does_not_exist())])
+        commit([callback_put(tenant, token, value, clock.now())])
     except ConditionFailedError:
         raise NotFoundError("no such bookmark", field="token") from None
 

@@ -11,7 +11,10 @@ import json
 from aftercommit.definition import find_name_fault
 from aftercommit.errors import NotFoundError
 from aftercommit.instances import find_whole
-from aftercommit.model import dumps
+from aftercommit.model import Intention, ItemCommand, Json, dumps
+from aftercommit.outbox import item_put
+from aftercommit.tables import ItemRow
+from aftercommit.writes import Put
 
 _PARTS = 4
 
@@ -43,6 +46,18 @@ def read_token(tenant: str, token: str) -> tuple[str, str]:
     ):
         raise refused
     return instance_id, bookmark_id
+
+
+def callback_put(tenant: str, token: str, value: Json, at: float) -> Put:
+    """Return the write that intends the resume of the bookmark that a token stands for.
+
+    The item's id derives from the bookmark: of two answers at once, one makes it. Raises NotFoundError, the
+    same for a token that is forged, over, or another tenant's.
+    """
+    instance_id, bookmark_id = read_token(tenant, token)
+    body = {"instance_id": instance_id, "bookmark_id": bookmark_id, "outcome": "Done", "value": value}
+    put = item_put(tenant, instance_id, Intention(ItemCommand.RESUME, f"callback-{bookmark_id}", body), at)
+    return Put("callback", put.row, ItemRow.item_id.does_not_exist())  # closes: the token was used
 
 
 def _proof(tenant: str, instance_id: str, bookmark_id: str, secret: str) -> str:

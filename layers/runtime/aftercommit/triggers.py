@@ -47,6 +47,18 @@ def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
     return list(rows.values())
 
 
+def list_start_points(definition: Definition) -> list[dict[str, Json]]:
+    """Return {activity_id, name, payload} of each stimulus that starts a definition once it is published."""
+    found = []
+    for path, activity in definition.activities.items():
+        for name, payload in activity.payloads() or []:
+            try:
+                found.append({"activity_id": path, "name": name, "payload": _payload(payload)})
+            except ExpressionError:
+                continue  # published before it was checked like that; it starts at nothing
+    return found
+
+
 def _find_input_faults(definition: Definition) -> list[tuple[str, str]]:
     try:
         check_inputs(definition.inputs, {})

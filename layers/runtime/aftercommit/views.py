@@ -1,4 +1,4 @@
-"""Views: instances, journals, dispatches and workflows as the API shows them. Reading only."""
+"""Views: instances, journals, dispatches and stimuli as the API shows them. Reading only."""
 
 import base64
 import json
@@ -8,7 +8,6 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from aftercommit.definitions import PUBLISHED, list_published, list_versions, load_definition
 from aftercommit.errors import (
     MalformedRequestError,
     MalformedRowError,
@@ -21,7 +20,6 @@ from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus,
 from aftercommit.outbox import body_of
 from aftercommit.settings import settings
 from aftercommit.tables import (
-    DefinitionRow,
     HeadRow,
     IncidentRow,
     ItemRow,
@@ -335,35 +333,6 @@ def _list_attention(
     return present(**{name: shown[: page.limit]}, cursor=_to_cursor(place_of_last) if place_of_last else None)
 
 
-# --- workflows ---
-
-
-def show_workflows(tenant: str) -> dict[str, Json]:
-    """Return what a tenant can start."""
-    shown = []
-    for owner, definition_id in list_published(tenant):
-        row = DefinitionRow.get(key_of(owner, definition_id), PUBLISHED)
-        shown.append({"id": definition_id, "version": int(row.version), "published_at": row.created_at})
-    return {"workflows": shown}
-
-
-def show_workflow(tenant: str, definition_id: str, version: int | None) -> dict[str, Json]:
-    """Return a definition (the published version unless another is named) and which versions there are."""
-    owner, rows = list_versions(tenant, definition_id)
-    published = next((int(row.version) for row in rows if row.row == PUBLISHED), None)
-    shown = version or published
-    if shown is None:
-        raise NotFoundError(f"no published workflow {definition_id!r}", field="id")
-    definition = load_definition(owner, definition_id, shown)
-    return {
-        **definition.data,
-        "version": definition.version,
-        "fingerprint": definition.fingerprint,
-        "published_version": published,
-        "versions": sorted(int(row.version) for row in rows if row.row != PUBLISHED),
-    }
-
-
 # --- stimuli and incidents ---
 
 
@@ -378,6 +347,7 @@ def show_stimulus(row: ItemRow) -> dict[str, Json]:
         name=body["stimulus"]["name"],
         correlation_id=body.get("correlation_id"),
         instance_id=body.get("instance_id"),
+        execution_id=body["stimulus"].get("execution_id"),
         status="open" if row.status == ItemStatus.UNDONE else "dead",
         attempts=int(row.attempts),
         last_error=row.last_error,

@@ -11,10 +11,11 @@ from e2e_workflows.steps import (
     sleeping,
     two_generations,
 )
-from e2e_workflows.waits import asking, beginning, deciding, hearing, pausing, telling
+from e2e_workflows.waits import alone, asking, beginning, deciding, hearing, pausing, telling
 from workflows import place_order, send_receipt, ship_order
 
 __all__ = [
+    "alone",
     "asking",
     "beginning",
     "beyond_rights",

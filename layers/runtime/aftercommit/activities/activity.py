@@ -194,11 +194,12 @@ class Visit:
         *,
         until: str | None = None,
         stimulus: dict[str, Json] | None = None,
+        multi_use: bool = False,
     ) -> str:
-        """Stay here until the bookmark that is returned is resumed."""
+        """Stay here until the bookmark that is returned is resumed; with `multi_use` also after that."""
         execution_id = self.execution.execution_id
         bookmark_id = derive_id("bookmark", execution_id, waits_for)
-        bookmark = Bookmark(bookmark_id, execution_id, waits_for, until, stimulus)
+        bookmark = Bookmark(bookmark_id, execution_id, waits_for, until, stimulus, multi_use)
         self.moves.append(Wait(bookmark))
         return bookmark_id
 
