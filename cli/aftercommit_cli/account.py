@@ -15,6 +15,9 @@ from botocore.exceptions import (
     NoCredentialsError,
     NoRegionError,
 )
+from botocore.exceptions import (
+    ConnectionError as NotConnectedError,
+)
 from botocore.session import Session
 
 from aftercommit_cli.errors import ProblemError, UnreachableError, UsageProblemError
@@ -88,7 +91,7 @@ def explain(error: Exception, about: str = "AWS") -> ProblemError:
     if isinstance(error, ClientError):
         told = error.response.get("Error", {})
         return ProblemError(f"{about}: {told.get('Message') or error} ({told.get('Code', 'Unknown')})")
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, (HTTPClientError, NotConnectedError)):
         return UnreachableError(f"{about}: {error}")
     if isinstance(error, NoCredentialsError):
         return UsageProblemError(

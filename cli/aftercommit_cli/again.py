@@ -19,7 +19,8 @@ class Deed:
 
     verb: str
     done: str
-    noun: str
+    one: str
+    many: str
     keys: tuple[str, ...]
     act: Callable[[Row], Any]
 
@@ -33,7 +34,7 @@ class Deed:
 
     def count(self, number: int) -> str:
         """Return a number of rows in words."""
-        return f"{number} {self.noun}{'' if number == 1 else 's'}"
+        return f"{number} {self.one if number == 1 else self.many}"
 
 
 @dataclass

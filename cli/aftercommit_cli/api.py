@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.awsrequest import AWSRequest
+from botocore.exceptions import ConnectionError as NotConnectedError
 from botocore.exceptions import HTTPClientError
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
@@ -102,7 +103,7 @@ class Api:
         self._sign(request)
         try:
             response = self._http.send(request.prepare())
-        except HTTPClientError as error:
+        except (HTTPClientError, NotConnectedError) as error:
             raise UnreachableError(f"cannot reach {self.address}: {error}") from error
         return self._read(response.status_code, response.content, response.headers.get("date"))
 

@@ -42,7 +42,7 @@ def make_project(folder: Path, stack_name: str | None) -> list[str]:
 
     Raises UsageProblemError, without having written anything, if one of them is there already.
     """
-    name = stack_name or _to_stack_name(folder.resolve().name)
+    name = _to_stack_name(folder.resolve().name) if stack_name is None else stack_name
     if not _STACK_NAME.fullmatch(name):
         raise UsageProblemError(
             f"the stack's name must be 1 to 40 letters, digits or '-', a letter first (not {name!r})"

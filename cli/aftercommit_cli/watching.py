@@ -84,7 +84,7 @@ def journal_line(line: dict[str, Any]) -> Text:
     child = f"instance {plain(line['instance_id'])}" if line.get("instance_id") else ""
     return joined(
         instant(line.get("at")),
-        coloured(line["status"]),
+        coloured(f"{line['status']:9}"),
         plain(line.get("activity_id", "")),
         plain(line.get("activity") or line.get("type", "")),
         plain(line.get("outcome", "")),

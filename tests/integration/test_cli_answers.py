@@ -69,7 +69,9 @@ def _workflows_and_instances(record, world):
 
 def _waits(record, world):
     task = record("suspended", "POST", "/workflows/tasker/execute")
-    record("task completed", "POST", f"/tasks/{task['bookmarks'][0]['token']}/complete", {"input": {"by": "Ada"}})
+    record(
+        "task completed", "POST", f"/tasks/{task['bookmarks'][0]['token']}/complete", {"input": {"by": "Ada"}}
+    )
     asleep = record.api.post("/workflows/sleeper/execute", {"input": {"seconds": 60}})[1]["instance_id"]
     record("cancelled", "POST", f"/instances/{asleep}/cancel")
     record("cancelled already", "POST", f"/instances/{asleep}/cancel")

@@ -105,7 +105,10 @@ def cancel(call: Call, *, instances: tuple[str, ...]) -> None:
             if len(instances) == 1:
                 raise
             refused += 1
-            error.show()
+            if call.as_json:
+                error.show()
+            else:
+                call.output.remark(f"{instance}  {error.message}")
             continue
         told = "cancelled" if answer["cancelled"] else "had ended already"
         call.output.answer(answer, lambda name=instance, told=told: call.output.say(f"{name}  {told}"))  # type: ignore[misc]

@@ -126,6 +126,7 @@ def redrive(
         "redrive",
         "redriven",
         "failed dispatch",
+        "failed dispatches",
         ("owner_id", "item_id"),
         lambda row: call.api.post("dispatches", row["owner_id"], row["item_id"], "redrive"),
     )
@@ -157,6 +158,7 @@ def replay(
         "replay",
         "replayed",
         "dead letter",
+        "dead letters",
         ("stimulus_id",),
         lambda row: call.api.post("bookmark-queue", "dead-letters", row["stimulus_id"], "replay"),
     )
