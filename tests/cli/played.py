@@ -1,4 +1,4 @@
-"""The HTTP API as the command line meets it: recorded answers, played on 127.0.0.1, and what was asked of them."""
+"""The HTTP API as the command line meets it: recorded answers, played on 127.0.0.1, and what was asked."""
 
 import json
 import threading
