@@ -17,7 +17,7 @@ from aftercommit_cli.findings import (
     WARNING,
     Finding,
     Json,
-    judge_alarm,
+    judge_alarms,
     judge_clock,
     judge_function,
     judge_mapping,
@@ -169,16 +169,18 @@ class Doctor:
             yield judge_schedule(logical_id, self._aws("scheduler").get_schedule(Name=name))
 
     def _alarms(self) -> Iterator[Finding]:
-        names = [name for _, name in self._of("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")]
-        if not names:
-            yield Finding("alarms", OK, "none in this stack")
+        found = self._of("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+        logical_ids = {name: logical_id for logical_id, name in found}
+        names = list(logical_ids)
+        alarms: dict[str, Json] = {}
         for start in range(0, len(names), _ALARMS_PER_CALL):
             answer = self._aws("cloudwatch").describe_alarms(
                 AlarmNames=names[start : start + _ALARMS_PER_CALL],
                 AlarmTypes=["MetricAlarm", "CompositeAlarm"],
             )
             for alarm in (*answer.get("MetricAlarms", []), *answer.get("CompositeAlarms", [])):
-                yield judge_alarm(alarm)
+                alarms[logical_ids[alarm["AlarmName"]]] = alarm
+        yield from judge_alarms(alarms)
 
     def _metrics(self, wanted: list[_Wanted]) -> dict[tuple[str, str], float] | None:
         """Return the latest values by metric and resource, as far as measured; None if unreadable."""

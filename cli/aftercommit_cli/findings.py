@@ -1,6 +1,6 @@
 """What the answers of AWS and of the API mean for a stack's health. Nothing here calls anything."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,13 +137,14 @@ def judge_schedule(name: str, schedule: Json) -> Finding:
     return Finding(f"schedule {name}", FAILED, state, advice)
 
 
-def judge_alarm(alarm: Json) -> Finding:
-    """Judge an alarm by its state."""
-    check, state = f"alarm {alarm['AlarmName']}", alarm["StateValue"]
-    if state == "ALARM":
-        described = alarm.get("AlarmDescription") or "See the alarm in CloudWatch."
-        return Finding(check, FAILED, alarm.get("StateReason") or state, described)
-    return Finding(check, OK, state)
+def judge_alarms(alarms: Mapping[str, Json]) -> Iterator[Finding]:
+    """Judge alarms by their states: one finding for each that is on, or one for all."""
+    on = {name: alarm for name, alarm in alarms.items() if alarm["StateValue"] == "ALARM"}
+    for name, alarm in on.items():
+        found = alarm.get("AlarmDescription") or alarm.get("StateReason") or "on"
+        yield Finding(f"alarm {name}", FAILED, found, f"docs/operating.md says what to do: {name}.")
+    if not on:
+        yield Finding("alarms", OK, f"none of {len(alarms)} is on" if alarms else "none in this stack")
 
 
 def judge_waiting(check: str, rows: list[Json], more: object, advice: str) -> Finding:

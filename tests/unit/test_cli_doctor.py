@@ -9,7 +9,7 @@ from botocore.stub import ANY, Stubber
 
 from aftercommit_cli.account import Account
 from aftercommit_cli.findings import (
-    judge_alarm,
+    judge_alarms,
     judge_clock,
     judge_function,
     judge_mapping,
@@ -137,7 +137,7 @@ def test_a_stack_that_is_well(aws, played, run):
         "queue CommandQueue": "ok",
         "queue CommandDeadLetterQueue": "ok",
         "schedule SweepFunctionEachMinute": "ok",
-        "alarm shop-delayed": "ok",
+        "alarms": "ok",
         "failed dispatches": "ok",
         "dead letters": "ok",
         "incidents": "ok",
@@ -303,12 +303,20 @@ def test_a_mapping_is_judged_by_its_state(mapping, eager, level):
     assert judge_mapping("m", mapping, eager=eager).level == level
 
 
-def test_a_schedule_an_alarm_and_lists_are_judged():
+def test_each_alarm_that_is_on_fails_and_says_where_to_read_on():
+    quiet = {"Quiet": {"StateValue": "OK"}, "Unsure": {"StateValue": "INSUFFICIENT_DATA"}}
+    [found] = judge_alarms(quiet)
+    assert (found.level, found.found) == ("ok", "none of 2 is on")
+    [found] = judge_alarms({**quiet, "Loud": {"StateValue": "ALARM", "AlarmDescription": "why"}})
+    assert (found.check, found.level, found.found) == ("alarm Loud", "failed", "why")
+    assert "Loud" in found.advice
+    [found] = judge_alarms({})
+    assert (found.level, found.found) == ("ok", "none in this stack")
+
+
+def test_a_schedule_and_lists_are_judged():
     assert judge_schedule("s", {"State": "ENABLED", "ScheduleExpression": "rate(1 minute)"}).level == "ok"
     assert judge_schedule("s", {"State": "DISABLED", "Name": "rule"}).level == "failed"
-    assert judge_alarm({"AlarmName": "a", "StateValue": "OK"}).level == "ok"
-    assert judge_alarm({"AlarmName": "a", "StateValue": "INSUFFICIENT_DATA"}).level == "ok"
-    assert judge_alarm({"AlarmName": "a", "StateValue": "ALARM", "StateReason": "why"}).found == "why"
     assert judge_workflows({"workflows": []}).level == "warning"
     assert judge_waiting("dead letters", [{}], None, "do").found == "1"
     assert judge_waiting("dead letters", [{}] * 100, "cursor", "do").found == "100 or more"
