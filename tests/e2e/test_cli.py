@@ -1,4 +1,4 @@
-"""The command line against the deployed stack, as programs of their own; and a new project, deployed and examined."""
+"""The command line on the deployed stack, as a program of its own; and a new project, deployed."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SERVED = (ROOT / "template.yaml").read_text(encoding="utf-8")
 
 
 class Commands:
-    """Runs the program against an address of this machine, with a stack's name for what AWS itself is asked."""
+    """Runs the program against an address, with a stack's name for what AWS itself is asked."""
 
     def __init__(self, stack, api_url, name):
         self.environment = {
