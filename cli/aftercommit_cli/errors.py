@@ -15,11 +15,15 @@ CANCELLED = 5
 TIME_UP = 6
 INTERRUPTED = 130
 
+_BUSY = (429, 503)
+
 
 class ProblemError(click.ClickException):
     """A reason to end, told in a line or two."""
 
     exit_code = REFUSED
+    # Whether the same may succeed in a while.
+    is_passing = False
 
     def __init__(self, message: str) -> None:
         super().__init__(plain(message))
@@ -30,6 +34,7 @@ class RefusedError(ProblemError):
 
     def __init__(self, status: int, answer: Any, *, as_json: bool = False) -> None:
         self.status = status
+        self.is_passing = status in _BUSY
         self.answer = answer
         self.as_json = as_json
         super().__init__(_say(status, answer))
@@ -58,6 +63,7 @@ class UnreachableError(ProblemError):
     """Nothing answered, or what answered is not the API."""
 
     exit_code = UNREACHABLE
+    is_passing = True
 
 
 def _say(status: int, answer: Any) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from aftercommit_cli.api import PAGE_MAX
 from aftercommit_cli.call import Call
-from aftercommit_cli.errors import CANCELLED, FAULTED, TIME_UP, UnreachableError
+from aftercommit_cli.errors import CANCELLED, FAULTED, TIME_UP, ProblemError
 from aftercommit_cli.output import coloured, failure, instant, joined
 from aftercommit_cli.text import plain
 
@@ -135,9 +135,9 @@ def watch_instance(call: Call, instance_id: str, *, interval: float = 1, timeout
                 shown = follower.read()
                 for revision in follower.new_revisions():
                     _tell_revision(call, revision)
-            except UnreachableError as error:
+            except ProblemError as error:
                 failures += 1
-                if failures == _FAILURES_MAX:
+                if failures == _FAILURES_MAX or not error.is_passing:
                     raise
                 output.remark(f"{error.message}; trying again")
             else:

@@ -1,4 +1,4 @@
-"""The page on the command line: every command has a section with an example that can be given, and all options exist."""
+"""The page on the command line: sections, examples that can be given, and options that exist."""
 
 import re
 import shlex

@@ -7,7 +7,6 @@ import pytest
 from botocore.session import Session
 from botocore.stub import ANY, Stubber
 
-from aftercommit_cli.account import Account
 from aftercommit_cli.findings import (
     judge_alarms,
     judge_clock,
@@ -54,9 +53,6 @@ class Aws:
 
     def refuse(self, service, operation, code):
         self.stubs[service].add_client_error(operation, code, "no")
-
-    def client(self, service):
-        return self.clients[service]
 
 
 def healthy(aws, played, *, resources=RESOURCES, queue=None, dead=None, mapping=None, parameters=()):
@@ -116,7 +112,7 @@ def healthy(aws, played, *, resources=RESOURCES, queue=None, dead=None, mapping=
 @pytest.fixture
 def aws(monkeypatch):
     found = Aws()
-    monkeypatch.setattr(Account, "client", lambda self, service: found.client(service))
+    monkeypatch.setattr(Session, "create_client", lambda self, service, **_: found.clients[service])
     return found
 
 

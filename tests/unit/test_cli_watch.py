@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from aftercommit_cli import api
 from tests.cli.played import recorded
 
 QUICK = ("--interval", "0.05")
@@ -82,13 +83,21 @@ def test_json_has_a_line_for_each_revision_and_a_last_one_for_the_instance(playe
     assert lines == [*recorded("journal")["revisions"], recorded("completed")]
 
 
-def test_a_watch_outlives_an_api_that_is_away_for_a_moment(played, run):
-    away = (502, b"")
+@pytest.mark.parametrize("away", [(502, b""), (503, {"message": "Service Unavailable"})])
+def test_a_watch_outlives_an_api_that_is_away_for_a_moment(played, run, away):
     played.play("GET", "/instances/x", "pending", away, away, "completed")
     played.play("GET", "/instances/x/journal", revisions())
     result = run("watch", "x", *QUICK)
     assert result.exit_code == 0
     assert result.stderr.count("trying again") == 2
+
+
+def test_a_watch_outlives_an_api_that_is_busy_for_longer(played, run, monkeypatch):
+    monkeypatch.setattr(api, "PAUSES_SECONDS", (0.01,))
+    busy = (503, {"error": {"code": "try_later", "message": "busy"}})
+    played.play("GET", "/instances/x", *[busy] * 4, "completed")
+    played.play("GET", "/instances/x/journal", revisions())
+    assert run("watch", "x", *QUICK).exit_code == 0
 
 
 def test_a_watch_ends_when_the_api_stays_away(played, run):
