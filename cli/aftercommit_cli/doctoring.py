@@ -34,6 +34,8 @@ _METRICS_PER_CALL = 500
 
 # Namespace, metric, dimension and its value, statistic, period.
 _Wanted = tuple[str, str, str, str, str, int]
+# By metric and the dimension's value.
+_Values = dict[tuple[str, str], float]
 
 
 class Doctor:
@@ -98,56 +100,40 @@ class Doctor:
         if values is None:
             yield Finding("metrics", WARNING, "cannot be read", "Allow cloudwatch:GetMetricData.")
         for logical_id, name in found:
+            yield from _guarded(f"function {logical_id}", self._function, logical_id, name, values or {})
 
-            def examine(name: str = name) -> Iterator[Finding]:
-                configuration = self._aws("lambda").get_function_configuration(FunctionName=name)
-                known = values or {}
-                yield judge_function(
-                    name, configuration, known.get(("Errors", name)), known.get(("Throttles", name))
-                )
-
-            yield from _guarded(f"function {logical_id}", examine)
+    def _function(self, logical_id: str, name: str, values: _Values) -> Iterator[Finding]:
+        configuration = self._aws("lambda").get_function_configuration(FunctionName=name)
+        errors, throttles = (values.get((metric, name)) for metric in ("Errors", "Throttles"))
+        yield judge_function(logical_id, configuration, errors, throttles)
 
     def _mappings(self) -> Iterator[Finding]:
         found = self._of("AWS::Lambda::EventSourceMapping")
         if not found:
             yield Finding("mappings", FAILED, "none in this stack", "Is it one of Aftercommit? Deploy again.")
         for logical_id, uuid in found:
+            yield from _guarded(f"mapping {logical_id}", self._mapping, logical_id, uuid)
 
-            def examine(logical_id: str = logical_id, uuid: str = uuid) -> Iterator[Finding]:
-                mapping = self._aws("lambda").get_event_source_mapping(UUID=uuid)
-                yield judge_mapping(logical_id, mapping, eager=self._eager)
-
-            yield from _guarded(f"mapping {logical_id}", examine)
+    def _mapping(self, logical_id: str, uuid: str) -> Iterator[Finding]:
+        mapping = self._aws("lambda").get_event_source_mapping(UUID=uuid)
+        yield judge_mapping(logical_id, mapping, eager=self._eager)
 
     def _queues(self) -> Iterator[Finding]:
         found = self._of("AWS::SQS::Queue")
         names = {url: url.rpartition("/")[2] for _, url in found}
+        metric = "ApproximateAgeOfOldestMessage"
         ages = self._metrics(
-            [
-                ("AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", name, "Maximum", 300)
-                for name in names.values()
-            ]
+            [("AWS/SQS", metric, "QueueName", name, "Maximum", 300) for name in names.values()]
         )
-        attributes: dict[str, dict[str, str]] = {}
         for logical_id, url in found:
+            age = (ages or {}).get((metric, names[url]))
+            yield from _guarded(f"queue {logical_id}", self._queue, logical_id, url, age)
 
-            def read(url: str = url) -> Iterator[Finding]:
-                client = self._aws("sqs")
-                answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
-                attributes[url] = answer["Attributes"]
-                yield from ()
-
-            yield from _guarded(f"queue {logical_id}", read)
-        working = {
-            url
-            for url, each in attributes.items()
-            if "RedrivePolicy" in each or self._is_read(each["QueueArn"])
-        }
-        for logical_id, url in found:
-            if url in attributes:
-                age = (ages or {}).get(("ApproximateAgeOfOldestMessage", names[url]))
-                yield judge_queue(logical_id, attributes[url], age, dead=url not in working)
+    def _queue(self, logical_id: str, url: str, age: float | None) -> Iterator[Finding]:
+        answer = self._aws("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+        attributes = answer["Attributes"]
+        works = "RedrivePolicy" in attributes or self._is_read(attributes["QueueArn"])
+        yield judge_queue(logical_id, attributes, age, dead=not works)
 
     def _is_read(self, queue_arn: str) -> bool:
         """Whether a function takes this queue's messages: where nobody does, they were set aside."""
@@ -182,10 +168,10 @@ class Doctor:
                 alarms[logical_ids[alarm["AlarmName"]]] = alarm
         yield from judge_alarms(alarms)
 
-    def _metrics(self, wanted: list[_Wanted]) -> dict[tuple[str, str], float] | None:
+    def _metrics(self, wanted: list[_Wanted]) -> _Values | None:
         """Return the latest values by metric and resource, as far as measured; None if unreadable."""
         now = datetime.now(UTC)
-        found: dict[tuple[str, str], float] = {}
+        found: _Values = {}
         for start in range(0, len(wanted), _METRICS_PER_CALL):
             some = wanted[start : start + _METRICS_PER_CALL]
             queries = [
@@ -210,9 +196,9 @@ class Doctor:
             except (ClientError, BotoCoreError):
                 return None
             for result in answer["MetricDataResults"]:
-                _, metric, _, name, *_ = some[int(result["Id"][1:])]
-                if result.get("Values"):
-                    found[metric, name] = result["Values"][0]
+                _, metric, _, name, statistic, _ = some[int(result["Id"][1:])]
+                if values := result.get("Values"):  # the latest first
+                    found[metric, name] = sum(values) if statistic == "Sum" else values[0]
         return found
 
     # --- the API ---
@@ -247,10 +233,10 @@ class Doctor:
         yield judge_waiting("incidents", answer["incidents"], answer.get("cursor"), advice)
 
 
-def _guarded(check: str, examine: Callable[[], Iterator[Json | Finding]]) -> Iterator[Finding]:
+def _guarded(check: str, examine: Callable[..., Iterator[Finding]], *about: Any) -> Iterator[Finding]:
     """Yield a check's findings; what keeps it from being made is a finding, too."""
     try:
-        yield from examine()  # type: ignore[misc]
+        yield from examine(*about)
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         if code in _NOT_ALLOWED:

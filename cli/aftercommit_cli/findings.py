@@ -84,7 +84,8 @@ def judge_function(name: str, configuration: Json, errors: float | None, throttl
         return Finding(check, WARNING, found, "Raise the account's limit of concurrent executions.")
     if errors:
         found = f"{errors:.0f} errors in the last hour"
-        group = configuration.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{name}"
+        function = configuration.get("FunctionName", name)
+        group = configuration.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{function}"
         return Finding(check, WARNING, found, f"aws logs tail {group} --since 1h")
     return Finding(check, OK, "active" if errors is None else "active, no errors in the last hour")
 

@@ -107,12 +107,8 @@ def test_a_refusal_names_the_field(cli):
     assert ran.stderr.startswith("Error: input.amount: ")
 
 
-def test_wrong_credentials_are_refused_and_a_dead_address_is_not_reached(cli):
-    cli.environment = {**cli.environment, "AWS_SECRET_ACCESS_KEY": "wrong"}
-    try:
-        refused = cli("workflows")
-    finally:
-        cli.environment["AWS_SECRET_ACCESS_KEY"] = "test"
+def test_a_token_is_refused_where_signatures_are_wanted_and_a_dead_address_is_not_reached(cli):
+    refused = cli("workflows", "--token", "no-signature")
     assert refused.returncode == 1
     assert "403" in refused.stderr
     assert cli("workflows", "--api-url", "http://127.0.0.1:9").returncode == 3

@@ -128,7 +128,7 @@ def test_a_stack_that_is_well(aws, played, run):
         "api": "ok",
         "clock": "ok",
         "workflows": "ok",
-        "function shop-run": "ok",
+        "function RunFunction": "ok",
         "mapping RunFunctionCommands": "ok",
         "queue CommandQueue": "ok",
         "queue CommandDeadLetterQueue": "ok",
@@ -150,6 +150,20 @@ def test_messages_that_were_set_aside_fail_and_say_what_to_do(aws, played, run):
     assert "start-message-move-task" in result.stdout
     assert result.stdout.rstrip().endswith("13 checks: 1 failed, 0 warnings")
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+def test_errors_and_waiting_messages_are_found_in_the_metrics(aws, played, run):
+    healthy(aws, played, queue={"ApproximateNumberOfMessages": "7"})
+    aws.stubs["cloudwatch"]._queue.clear()
+    expected = {"MetricDataQueries": ANY, "StartTime": ANY, "EndTime": ANY}
+    for values in ([{"Id": "m0", "Values": [1.0, 2.0]}], [{"Id": "m0", "Values": [900.0, 5.0]}]):
+        aws.answer("cloudwatch", "get_metric_data", {"MetricDataResults": values}, **expected)
+    aws.answer("cloudwatch", "describe_alarms", {"MetricAlarms": []}, AlarmNames=ANY, AlarmTypes=ANY)
+    result = run("doctor", "--stack", "shop", "--api-url", played.url)
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stdout.split())
+    assert "warning function RunFunction: 3 errors in the last hour" in told
+    assert "warning queue CommandQueue: 7 waiting, 0 in work, 0 delayed, the oldest for 15 min" in told
 
 
 def test_what_waits_for_an_operator_is_a_warning(aws, played, run):
