@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from aftercommit_cli.program import COMMANDS
 from tests.cli.played import recorded
 
 ID = "01M8QQ9KY48ZE8BPJKCCADP8TA"
@@ -259,6 +260,7 @@ def test_a_task_is_completed_with_its_result(played, run):
     assert run("complete", "t0k", "--input", '"yes"').exit_code == 0
     assert run("complete", "t0k").exit_code == 0
     assert [each.body for each in played.asked] == [{"input": "yes"}, {}]
+    assert played.asked[0].headers["authorization"].startswith("AWS4-HMAC-SHA256 ")
 
 
 # --- what operators look at ---
@@ -306,6 +308,12 @@ def test_incidents_are_listed_with_their_instance(played, run):
     told = run("incidents").stdout
     assert "no-address\n" in told
     assert "ValueError: the parcel has no address" in told
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each.name)
+def test_no_two_parameters_of_a_command_share_a_name(command):
+    names = [each.name for each in command.params]
+    assert len(names) == len(set(names))
 
 
 def test_help_names_every_command_and_version_is_told(run):

@@ -52,13 +52,13 @@ def event(call: Call, /, *, name: str, payload: Any, value: Any, **names: str | 
 
 
 @click.command()
-@click.argument("token")
+@click.argument("task", metavar="TOKEN")
 @click.option("--input", "value", type=JSON, help="Its result: JSON, @FILE or -")
 @with_options
 @click.pass_obj
-def complete(call: Call, *, token: str, value: Any) -> None:
+def complete(call: Call, *, task: str, value: Any) -> None:
     """Complete the task of TOKEN, which `aftercommit get` shows."""
-    answer = call.api.post("tasks", token, "complete", body={} if value is None else {"input": value})
+    answer = call.api.post("tasks", task, "complete", body={} if value is None else {"input": value})
     call.output.answer(answer, lambda: call.output.say("completed"))
 
 
