@@ -107,8 +107,14 @@ def test_a_refusal_names_the_field(cli):
     assert ran.stderr.startswith("Error: input.amount: ")
 
 
-def test_a_token_is_refused_where_signatures_are_wanted_and_a_dead_address_is_not_reached(cli):
-    refused = cli("workflows", "--token", "no-signature")
+def test_who_may_not_call_is_refused_and_a_dead_address_is_not_reached(cli, stack):
+    iam = stack.client("iam")
+    iam.create_user(UserName="cli-nobody")
+    key = iam.create_access_key(UserName="cli-nobody")["AccessKey"]
+    nobody = Commands(stack, stack.api_url, STACK_NAME)
+    nobody.environment["AWS_ACCESS_KEY_ID"] = key["AccessKeyId"]
+    nobody.environment["AWS_SECRET_ACCESS_KEY"] = key["SecretAccessKey"]
+    refused = nobody("workflows")
     assert refused.returncode == 1
     assert "403" in refused.stderr
     assert cli("workflows", "--api-url", "http://127.0.0.1:9").returncode == 3
