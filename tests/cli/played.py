@@ -70,7 +70,7 @@ class PlayedApi:
         self._thread.join()
 
     def play(self, method, path, *answers):
-        """Set what a path answers: names of recorded answers, or pairs of status and body."""
+        """Set what a path answers: names of recorded answers, (status, body), or what returns one."""
         found = [
             (RECORDED[each]["status"], RECORDED[each]["body"]) if isinstance(each, str) else each
             for each in answers
@@ -81,4 +81,5 @@ class PlayedApi:
         answers = self._answers.get((method, path))
         if not answers:
             return 404, {"error": {"code": "not_found", "message": "no such route"}}
-        return answers.pop(0) if len(answers) > 1 else answers[0]
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        return answer() if callable(answer) else answer

@@ -1,6 +1,9 @@
 """Redrive and replay: one or all that match, shown first, asked for, and every refusal told."""
 
 import json
+import os
+import signal
+import threading
 
 import pytest
 
@@ -112,6 +115,22 @@ def test_what_was_done_before_the_api_was_lost_is_told(failed, run):
     assert result.exit_code == 3
     assert result.stdout.splitlines()[-1] == "1 redriven, 0 refused, 2 not tried"
     assert "502" in result.stderr
+
+
+def test_what_was_done_before_an_interruption_is_told(failed, run):
+    over = threading.Event()
+
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does, while the program waits for this answer
+        over.wait(30)
+        return 200, {}
+
+    failed.play("POST", "/dispatches/o2/i2/redrive", interrupt)
+    result = run("redrive", "--all", "--yes")
+    over.set()
+    assert result.exit_code == 130
+    assert result.stdout.splitlines()[-1] == "1 redriven, 0 refused, 2 not tried"
+    assert posted(failed) == [f"/dispatches/o{each}/i{each}/redrive" for each in (1, 2)]
 
 
 def test_nothing_that_failed_is_nothing_to_do(played, run):
