@@ -8,6 +8,7 @@ import pytest
 import aftercommit
 
 ROOT = Path(aftercommit.__file__).parent
+CLI = ROOT.parents[2] / "cli"
 
 LEVELS = [
     # facts and the outside world, one place each
@@ -101,6 +102,12 @@ def test_every_module_has_exactly_one_level():
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_from_lower_levels_only(module):
     assert violations(module, MODULES[module].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", sorted(CLI.rglob("*.py")), ids=lambda each: each.stem)
+def test_the_command_line_imports_nothing_of_the_runtime(path):
+    if "starter" not in path.parts:  # that is a user's own project
+        assert imports_of(path.read_text(encoding="utf-8")) == set()
 
 
 @pytest.mark.parametrize(
