@@ -14,11 +14,12 @@ LEVELS = [
     {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths"},
     {"model", "settings"},
     # what definitions are made of
-    {"intentions", "sandbox", "sizes"},
+    {"http_parts", "intentions", "sandbox", "sizes", "tokens"},
     {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
     {"functions", "journal"},
+    {"http_call"},
     {
         "activities.correlate",
         "activities.dispatch_workflow",
@@ -27,6 +28,7 @@ LEVELS = [
         "activities.finish",
         "activities.flowchart",
         "activities.fork",
+        "activities.http_endpoint",
         "activities.loops",
         "activities.sequence",
         "activities.set_variable",
@@ -35,7 +37,7 @@ LEVELS = [
         "activities.timers",
         "activities.try_",
     },
-    {"activities.if_"},
+    {"activities.if_", "activities.send_http_request"},
     {"activities"},
     {"definition"},
     {"engine", "workflow"},
@@ -44,11 +46,12 @@ LEVELS = [
     {"writes"},
     {"bookmarks", "definitions", "incidents"},
     {"instances", "outbox", "triggers"},
-    {"checkpoint", "tokens"},
+    {"callbacks", "checkpoint"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
     {"cancel", "delete", "deliver", "operations", "publish", "resume", "run", "start", "stimulate"},
     {"client", "commands", "direct", "sweep", "views"},
+    {"endpoints"},
     {"__init__"},
 ]
 

@@ -146,7 +146,7 @@ class _Reader:
     def _check_whole(self, read: Activity, path: str) -> None:
         """Check what no single property can tell."""
         self.faults += [(f"{path}.{place}", message) for place, message in read.find_faults()]
-        name: Json = read.activity if isinstance(read, Step) else None
+        name: Json = read.activity if isinstance(read, Step) and "activity" in read.properties else None
         if isinstance(name, str) and self.known is not None and name not in self.known:
             self.fault(f"{path}.activity", f'the deployed code has no activity named "{name}"')
         if isinstance(read, Break) and not self.loops:

@@ -9,7 +9,6 @@ import json
 from dataclasses import dataclass
 
 from aftercommit import clock, engine
-from aftercommit.activities import RunTask
 from aftercommit.definition import Definition
 from aftercommit.definitions import load_definition
 from aftercommit.errors import (
@@ -108,7 +107,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
 
 
 def _gives_tokens(definition: Definition) -> bool:
-    return any(isinstance(each, RunTask) for each in definition.activities.values())
+    return any(each.gives_tokens() for each in definition.activities.values())
 
 
 def head_of(puts: list[Put]) -> HeadRow:
