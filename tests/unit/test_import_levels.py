@@ -14,6 +14,7 @@ LEVELS = [
     {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths"},
     {"model", "settings"},
     # what definitions are made of
+    {"schedules"},
     {"http_parts", "intentions", "sandbox", "sizes", "tokens"},
     {"expressions", "scopes"},
     {"keywords"},
@@ -42,11 +43,11 @@ LEVELS = [
     {"definition"},
     {"engine", "workflow"},
     # what is stored and sent
-    {"queue", "requests", "tables"},
-    {"writes"},
+    {"queue", "tables"},
+    {"requests", "writes"},
     {"bookmarks", "definitions", "incidents"},
     {"instances", "outbox", "triggers"},
-    {"callbacks", "checkpoint"},
+    {"callbacks", "checkpoint", "occurrences"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
     {"cancel", "delete", "deliver", "operations", "publish", "resume", "run", "start", "stimulate"},

@@ -46,6 +46,11 @@ class Definition:
         """A digest of everything but the version: equal trees have equal ones."""
         return derive_fingerprint(dumps(_sorted(self.data)))
 
+    def schedules(self) -> dict[str, dict[str, Json]]:
+        """Return the schedule of each start point that has one, by activity id."""
+        found = {path: activity.schedule() for path, activity in self.activities.items()}
+        return {path: schedule for path, schedule in found.items() if schedule}
+
 
 def read_definition(
     data: Json, *, version: int | None = None, known: frozenset[str] | None = None

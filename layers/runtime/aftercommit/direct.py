@@ -367,11 +367,10 @@ def _takes_context(function: Callable[..., Any]) -> bool:
 
 def run(
     workflow: Workflow,
-    input: dict[str, Json] | None = None,  # noqa: A002 - the word of the design
+    input: dict[str, Json] | Request | None = None,  # noqa: A002 - the word of the design
     *,
     workflows: list[Workflow] | None = None,
     activities: Mapping[str, Callable[..., Any]] | None = None,
-    request: Request | None = None,
     events: Sequence[PublishEvent | Callback] | None = None,
     tasks: Mapping[str, Callable[..., Any]] | None = None,
     correlation_id: str | None = None,
@@ -380,14 +379,17 @@ def run(
     """Run a workflow to its end, or until nothing more can happen, without AWS and without waiting.
 
     `workflows` are those it may dispatch, or start by an event; `activities` replace activity functions by
-    name, and what SendHttpRequest does by that name. `request` starts the workflow at its HttpEndpoint.
-    `events` and callbacks come from outside, at the beginning: each is kept until something waits for it.
-    `tasks` are functions by the name of the RunTask that they complete; they get its inputs. A task without
-    one, or an event that never comes, leaves the workflow suspended. Raises InputRefusedError if the input
-    does not fit what the workflow declares, ValueError for a request that it does not start at.
+    name, and what SendHttpRequest does by that name. A `Request` in place of the input starts the
+    workflow at its HttpEndpoint. `events`, callbacks among them, come from outside, at the beginning: each is
+    kept until something waits for it. `tasks` are functions by the name of the RunTask that they complete;
+    they get its inputs. A task without one, or an event that never comes, leaves the workflow suspended.
+    Raises InputRefusedError if the input does not fit what the workflow declares, ValueError for a request
+    that it does not start at.
     """
     world = _World([workflow, *(workflows or [])], activities or {}, tasks or {}, tenant)
-    inputs = check_inputs(workflow.definition.inputs, input or {})
+    request = input if isinstance(input, Request) else None
+    given = {} if isinstance(input, Request) else input or {}
+    inputs = check_inputs(workflow.definition.inputs, given)
     state = State(world.main_id, inputs, correlation_id=correlation_id)
     if request:
         state.trigger = {"activity_id": _place_of(request, workflow), "value": request.to_json()}

@@ -167,7 +167,6 @@ class _Advance:
     ) -> None:
         """Carry out what a step's end leads to at once: it belongs to the very command that tells it."""
         self.started_at = started_at
-        execution.status = ExecutionStatus.RUNNING
         visit = self.visit(execution)
         act(self.activity(execution), visit)
         for move in visit.moves:
@@ -287,6 +286,8 @@ class _Advance:
     def enter(self, parent: Execution | None, move: Schedule) -> None:
         activity_id = f"{parent.activity_id}.{move.key}" if parent else move.key
         scheduled_by = parent.execution_id if parent else ""
+        if parent and parent.status == ExecutionStatus.READY:  # a step whose end has a branch
+            parent.status = ExecutionStatus.RUNNING
         execution_id = derive_execution_id(self.state.instance_id, activity_id, move.iteration, scheduled_by)
         execution = Execution(execution_id, activity_id, scheduled_by, move.iteration)
         if move.given:

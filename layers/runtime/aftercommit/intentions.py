@@ -12,6 +12,7 @@ from aftercommit.model import (
     Outcome,
     State,
 )
+from aftercommit.schedules import next_of
 
 _CANCELS_MAX = 25  # children that one intention speaks of
 _OUTCOME_OF_ENDING = {
@@ -47,6 +48,50 @@ def intend_start(
         ItemCommand.START,
         derive_id("dispatch", scheduled_by),
         {key: value for key, value in body.items() if value is not None},
+    )
+
+
+def intend_occurrence(
+    owner: str,
+    definition_id: str,
+    version: int,
+    activity_id: str,
+    *,
+    schedule: dict[str, Json],
+    at: float,
+) -> Intention:
+    """Intend the start of a definition of `owner` at one time of its schedule.
+
+    The instance's id derives from the time, so that no time starts two, whatever version is published.
+    """
+    text = clock.to_text(at)
+    item_id = derive_id("occurrence", activity_id, text)
+    body = {
+        "instance_id": derive_id("scheduled", owner, definition_id, item_id),
+        "owner": owner,
+        "definition_id": definition_id,
+        "version": version,
+        "input": {},
+        "depth": 0,
+        "trigger": {"activity_id": activity_id, "value": {"at": text}},
+        "schedule": schedule,
+    }
+    return Intention(ItemCommand.START, item_id, body, deliver_at=at)
+
+
+def intend_next_occurrence(body: dict[str, Json], after: float) -> Intention | None:
+    """Intend the occurrence after one; those that were missed meanwhile collapse into that one."""
+    last = clock.from_text(body["trigger"]["value"]["at"])
+    at = next_of(body["schedule"], after, last=last)
+    if at is None:
+        return None
+    return intend_occurrence(
+        body["owner"],
+        body["definition_id"],
+        body["version"],
+        body["trigger"]["activity_id"],
+        schedule=body["schedule"],
+        at=at,
     )
 
 

@@ -15,7 +15,7 @@ from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, MalformedRowError
 from aftercommit.ids import derive_id, derive_shard
 from aftercommit.incidents import incident_put
-from aftercommit.intentions import begin_stimulus_id
+from aftercommit.intentions import begin_stimulus_id, intend_next_occurrence
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX, QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import count, logger
 from aftercommit.model import (
@@ -30,7 +30,7 @@ from aftercommit.model import (
 )
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow, key_of
-from aftercommit.writes import Put, Update, commit, commit_unread
+from aftercommit.writes import Delete, Put, Update, Write, commit, commit_unread
 
 _DAY_SECONDS = 86_400
 _LOOK_BACK = 2  # times the longest that a stimulus stays open
@@ -186,6 +186,28 @@ def ack(item: ItemRow, at: float) -> Update:
     )
 
 
+def settlement(item: ItemRow, at: float) -> list[Write]:
+    """Return the writes that settle an item as done, with the effect of a start or with none.
+
+    An occurrence goes, and the next one takes its place: a message that speaks of it still finds no item.
+    """
+    if not is_occurrence(item):
+        return [ack(item, at)]
+    undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: it fires twice, or is not published any more
+    same = ItemRow.version == item.version  # closes: another version was published, and has taken it over
+    return [Delete("ack", ItemRow(item.owner_key, item.item_id), undone & same), *_next_occurrence(item, at)]
+
+
+def is_occurrence(item: ItemRow) -> bool:
+    """Whether an item is one time of a published schedule: no other start is due later."""
+    return item.command == ItemCommand.START.value and item.deliver_at is not None
+
+
+def _next_occurrence(item: ItemRow, at: float) -> list[Write]:
+    following = intend_next_occurrence(body_of(item), at) if is_occurrence(item) else None
+    return [item_put(item.tenant, item.owner_id, following, at)] if following else []
+
+
 def withdrawal(item: ItemRow, dispatch_item_id: str) -> Update:
     """Return the write that withdraws an undone dispatch of the same owner, for good."""
     actions = [
@@ -200,7 +222,7 @@ def withdrawal(item: ItemRow, dispatch_item_id: str) -> Update:
 def settle(item: ItemRow) -> None:
     """Ack an item that has nothing (more) to do; one that is settled already stays as it is."""
     try:
-        commit([ack(item, clock.now())])
+        commit(settlement(item, clock.now()))
     except ConditionFailedError:
         return
 
@@ -249,7 +271,8 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
     """Fail an undone item for good, with its consequence in the same commit.
 
     A parent that waits is resumed with DispatchFailed; a stimulus becomes a dead letter; anything else
-    becomes an incident of the owner.
+    becomes an incident of the owner. Of an occurrence, the next one is armed: a time that failed ends no
+    schedule.
     Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
     """
     at = clock.now()
@@ -261,7 +284,7 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         ItemRow.attention_at.set(clock.to_text(at)),
         ItemRow.due_at.remove(),
     ]
-    if item.command == ItemCommand.STIMULUS.value:
+    if item.command == ItemCommand.STIMULUS.value or is_occurrence(item):
         actions.append(ItemRow.ttl.set(int(at) + settings().dead_letter_days * _DAY_SECONDS))
     failed = Update(
         "failed",
@@ -273,7 +296,7 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         # The failed item is the dead letter itself: kept for a while to be read and replayed.
         commit([failed])
     else:
-        commit([failed, _consequence(item, failure, at)])
+        commit([failed, _consequence(item, failure, at), *_next_occurrence(item, at)])
     _tell("item given up", "ItemsGivenUp", item, failure)
 
 

@@ -10,8 +10,8 @@ from aftercommit.http_parts import body_of, is_json, parse_json
 from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
+from aftercommit.tables import DEFAULT_TENANT
 
-DEFAULT_TENANT = "default"
 _TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 # By which a caller proves who it is: they must not get into a state, which others may read.
 _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "x-amz-security-token"})

@@ -15,6 +15,7 @@ from aftercommit import aws
 from aftercommit.errors import MalformedRowError
 from aftercommit.settings import settings
 
+DEFAULT_TENANT = "default"  # of callers that name none
 SHARED_TENANT = "*"  # owner of the definitions that a deploy brings; no caller can bear this name
 
 

@@ -6,10 +6,11 @@ from aftercommit.activities import Activity
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.definition import Definition
 from aftercommit.definitions import find_published_version
-from aftercommit.errors import DefinitionRefusedError, ExpressionError
+from aftercommit.errors import DefinitionRefusedError, ExpressionError, InputRefusedError
 from aftercommit.expressions import evaluate
 from aftercommit.limits import START_POINTS_MAX
 from aftercommit.model import Json
+from aftercommit.schema import check_inputs
 from aftercommit.tables import SHARED_TENANT, TriggerRow, key_of, version_name
 from aftercommit.writes import Delete, Put, Write
 
@@ -33,9 +34,7 @@ def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
             faults.append((path, _NONE_TOLD if not stimuli else _SOME_TOLD))
         for stimulus in stimuli or []:
             if activity.is_exclusive and stimulus_id_of(stimulus) in claimed:
-                faults.append(
-                    (path, f"starts at {told(stimulus)}, as another activity of this workflow does")
-                )
+                faults.append((path, f"starts at {_told(stimulus)}, as another activity here does"))
             claimed.add(stimulus_id_of(stimulus))
             row = TriggerRow(
                 key_of(owner, stimulus_id_of(stimulus)),
@@ -46,8 +45,11 @@ def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
                 activity_id=path,
             )
             rows[row.stimulus_key, row.row] = row
-    if not faults and len(rows) > START_POINTS_MAX:
-        faults = [("root", f"has {len(rows)} start points; at most {START_POINTS_MAX} can be published")]
+    points = len(rows) + len(definition.schedules())
+    if points and not faults:
+        faults = _find_input_faults(definition)
+    if not faults and points > START_POINTS_MAX:
+        faults = [("root", f"has {points} start points; at most {START_POINTS_MAX} can be published")]
     if faults:
         raise DefinitionRefusedError(faults)
     return list(rows.values())
@@ -64,8 +66,7 @@ def _stimuli(activity: Activity) -> list[dict[str, Json]] | None:
     return [{"name": name, "payload": _payload(payload)} for name, payload in given]
 
 
-def told(stimulus: dict[str, Json]) -> str:
-    """Return a stimulus for people."""
+def _told(stimulus: dict[str, Json]) -> str:
     return " ".join(str(each) for each in stimulus["payload"].values())
 
 
@@ -88,11 +89,20 @@ def check_claims(owner: str, definitions: Collection[Definition]) -> None:
                     claims.setdefault(key, definition.definition_id)
                 } - {definition.definition_id}
                 faults += [
-                    (path, f"starts at {told(stimulus)}, as workflow {other!r} does")
+                    (path, f"starts at {_told(stimulus)}, as workflow {other!r} does")
                     for other in sorted(others)
                 ]
     if faults:
         raise DefinitionRefusedError(faults)
+
+
+def _find_input_faults(definition: Definition) -> list[tuple[str, str]]:
+    try:
+        check_inputs(definition.inputs, {})
+    except InputRefusedError as error:
+        told = "is required, but what starts at a start point gives no inputs; give it a default"
+        return [(error.field or "inputs", told)]
+    return []
 
 
 def _payload(payload: Json) -> dict[str, Json]:

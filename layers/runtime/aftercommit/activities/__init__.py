@@ -16,7 +16,7 @@ from aftercommit.activities.sequence import Sequence
 from aftercommit.activities.set_variable import SetVariable
 from aftercommit.activities.step import Step
 from aftercommit.activities.switch import Switch
-from aftercommit.activities.timers import Delay, StartAt
+from aftercommit.activities.timers import Cron, Delay, StartAt, Timer
 from aftercommit.activities.try_ import Try
 
 TYPES: dict[str, type[Activity]] = {
@@ -24,6 +24,7 @@ TYPES: dict[str, type[Activity]] = {
     for each in (
         Break,
         Correlate,
+        Cron,
         Delay,
         DispatchWorkflow,
         Event,
@@ -43,6 +44,7 @@ TYPES: dict[str, type[Activity]] = {
         StartAt,
         Step,
         Switch,
+        Timer,
         Try,
         While,
         WriteHttpResponse,
@@ -54,6 +56,7 @@ __all__ = [
     "Activity",
     "Break",
     "Correlate",
+    "Cron",
     "Delay",
     "DispatchWorkflow",
     "Event",
@@ -73,6 +76,7 @@ __all__ = [
     "StartAt",
     "Step",
     "Switch",
+    "Timer",
     "Try",
     "While",
     "WriteHttpResponse",

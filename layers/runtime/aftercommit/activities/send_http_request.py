@@ -28,6 +28,7 @@ _OUTCOME_OF_FAILURE = {
     HttpRefusedError.__name__: _FAILED,
 }
 _BAD_STATUS_MIN = 400
+_STATUSES = range(100, 600)
 _TOO_MANY_REQUESTS, _SERVER_ERRORS = 429, range(500, 600)
 _CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 
@@ -132,7 +133,9 @@ class SendHttpRequest(Step):
     def run(self, function: ActivityFunction, inputs: Json, context: ActivityContext) -> Json:
         """Send it; raises HttpStatusError for an answer that is to be tried again."""
         result = super().run(function, inputs, context)
-        status = _status_of(result)
+        status = _find_status(result)
+        if status is None:  # of a function that stands in for the real one, in a test
+            raise TypeError("an answer is an object with a whole number from 100 to 599 as its status")
         if status == _TOO_MANY_REQUESTS or status in _SERVER_ERRORS:
             error = HttpStatusError(_told(inputs, status))
             again = self.policy(function).next_attempt_at(
@@ -146,7 +149,10 @@ class SendHttpRequest(Step):
 
     def finished(self, visit: Visit, result: Json) -> None:
         """Take the answer: a branch for its status, else for its class; without one, a bad status faults."""
-        status = _status_of(result)
+        status = _find_status(result)
+        if status is None:
+            visit.fault(Failure(HttpFailedError.__name__, "the answer has no status"))
+            return
         handled = self._branch(str(status), f"{status // 100}xx")
         if handled is None and status >= _BAD_STATUS_MIN:
             visit.fault(failure_of(HttpStatusError(_told(visit.memory["inputs"], status))))
@@ -184,11 +190,9 @@ def _is_outcome(name: str) -> bool:
     return is_status or name in (*_CLASSES, _TIMEOUT, _FAILED)
 
 
-def _status_of(result: Json) -> int:
-    """Return the status of an answer, which a test's own function may have given."""
-    if not isinstance(result, dict) or type(result.get("status")) is not int:
-        raise TypeError("an answer is an object with a whole number as its status")
-    return int(result["status"])
+def _find_status(result: Json) -> int | None:
+    status = result.get("status") if isinstance(result, dict) else None
+    return status if type(status) is int and status in _STATUSES else None
 
 
 def _told(inputs: Json, status: int) -> str:
