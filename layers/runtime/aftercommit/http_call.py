@@ -14,7 +14,7 @@ from typing import Self
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.exceptions import HTTPError, LocationParseError, NewConnectionError
 from urllib3.exceptions import TimeoutError as Urllib3TimeoutError
 from urllib3.util import Url, parse_url
 
@@ -79,6 +79,8 @@ def send_http_request(request: dict[str, Json], context: ActivityContext) -> dic
                 decode_content=False,
             )
             return _take(connection.getresponse())
+    except NewConnectionError as error:  # to urllib3 a time-out, too
+        raise HttpFailedError(f"{url.host} cannot be reached: {type(error).__name__}") from None
     except (TimeoutError, Urllib3TimeoutError):
         # Not chained: what urllib3 tells may hold more of the address than may be told.
         raise HttpTimeoutError(f"{url.host} did not answer within {seconds:g} seconds") from None
