@@ -56,9 +56,9 @@ def publish_workflows(module_name: str) -> list[str]:
     workflows = load_workflows(module_name)
     known = registered_names()  # only now: it is the import that registers them
     definitions = [read_definition(each.data, known=known) for each in workflows]
-    changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
     highest = {each.definition_id: each for each in definitions}  # in order of version
     check_claims(SHARED_TENANT, highest.values())
+    changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
     changed |= {
         (each.definition_id, each.version) for each in highest.values() if publish(SHARED_TENANT, each)
     }
