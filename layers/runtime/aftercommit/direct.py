@@ -121,6 +121,7 @@ class _World:
         self.due: deque[tuple[float, Intention, str]] = deque()
         self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
         self.callbacks: list[Callback] = []  # those that nothing waits for yet
+        self.called: set[tuple[str, str]] = set()  # (instance id, name): an address is good once
         self.now = clock.now()
 
     def create(self, definition: Definition, state: State) -> _Instance:
@@ -255,13 +256,14 @@ class _World:
 
     def call_back(self) -> bool:
         """Call a callback address that something waits for, if there is a request for it."""
-        for instance in self.instances.values():
+        for instance_id, instance in self.instances.items():
             for bookmark in instance.state.bookmarks.values():
                 if bookmark.waits_for != "callback" or bookmark.stimulus is None:
                     continue
                 name = callback_name(bookmark.stimulus)
                 given = next((each for each in self.callbacks if each.name == name), None)
-                if given:
+                if given and (instance_id, name) not in self.called:
+                    self.called.add((instance_id, name))
                     self.callbacks.remove(given)
                     self.run(instance, Stimulate(bookmark.stimulus, given.to_json()))
                     return True
