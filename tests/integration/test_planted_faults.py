@@ -8,7 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from aftercommit import checkpoint, deliver, engine, instances, outbox, resume, start, sweep, writes
+from aftercommit import (
+    checkpoint,
+    deliver,
+    endpoints,
+    engine,
+    instances,
+    operations,
+    outbox,
+    resume,
+    start,
+    sweep,
+    writes,
+)
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Put, Update
 from tests.simulation import world
@@ -182,3 +194,17 @@ def test_unreadable_item_that_stops_its_batch_is_found(monkeypatch):
     monkeypatch.setattr(world, "SECONDS_MAX", 600)
     found = checks_of(first_violation("poisoned-item"))
     assert found & {"check_i2_no_loss", "check_i9_no_starvation", "check_no_surprise"}
+
+
+def test_i6_a_callback_address_that_is_good_twice_is_found(monkeypatch):
+    def unconditioned(given):
+        writes.commit([Put(each.purpose, each.row) if isinstance(each, Put) else each for each in given])
+
+    monkeypatch.setattr(operations, "commit", unconditioned)
+    found = first_violation("early-callback", FaultKind.CRASH_AFTER)
+    assert "check_i6_once_per_callback" in checks_of(found)
+
+
+def test_i1_an_answer_that_is_not_committed_is_found(monkeypatch):
+    monkeypatch.setattr(endpoints, "_find_response", lambda tenant, instance_id: {"status": 200})
+    assert "check_i1_answers_are_committed" in checks_of(first_violation("http-start"))

@@ -54,6 +54,13 @@ def queue(workflow: str, context: ActivityContext, times: int = 2) -> list:
     return [context.dispatch(workflow, {"name": f"queued-{number}"}) for number in range(times)]
 
 
+@activity(name="sim_ask", timeout_seconds=1)
+def ask(name: str, context: ActivityContext, answered_after: float = 0) -> None:
+    """Give a callback address out; it is called after so many seconds, once for each time it was given."""
+    _act("ask", context, 0)
+    _world[0].call_back(context.callback_path(name), after=answered_after)
+
+
 def _act(name: str, context: ActivityContext, seconds: float) -> None:
     world = _world[0]
     if seconds:

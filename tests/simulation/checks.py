@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from aftercommit.bookmarks import stimulus_id_of
+from aftercommit.endpoints import Answer
 from aftercommit.ids import derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
@@ -57,14 +58,16 @@ def _check_items(story: Story) -> Violations:
 
 
 def _comes_from_stimulus(story: Story, owner_id: str, item_id: str) -> bool:
-    """Whether an item is a stimulus that a revision has published, part of one, or a start it led to."""
+    """Whether an item is a stimulus that a revision has published or that a callback has become, part of one,
+    or a start it led to.
+    """
     item = story.items.get((owner_id, item_id))
     if item is None:
         return False
     published = [
         name
         for (_, name), each in story.items.items()
-        if each["command"] == "stimulus" and story.intends(name)
+        if each["command"] == "stimulus" and (story.intends(name) or name in story.called.values())
     ]
     if item["command"] == "stimulus":
         return any(item_id == each or item_id.startswith(f"{each}-") for each in published)
@@ -262,6 +265,31 @@ def check_i6_once_per_stimulus(story: Story) -> Violations:
             yield f"stimulus {key} was applied {times} times, by {done[key]} items"
 
 
+def check_i6_once_per_callback(story: Story) -> Violations:
+    """A callback address that was called has become one stimulus, in the very commit that says so."""
+    commits = _commits(story)
+    for row, item_id in story.called.items():
+        if commits.get(row) is None or commits.get(row) != commits.get(("item", item_id)):
+            yield f"{row} was called, and its stimulus {item_id} is not of that commit"
+    for (owner_id, item_id), item in story.items.items():
+        body = json.loads(item["body"]) if item["command"] == "stimulus" else {}
+        is_call = body.get("stimulus", {}).get("name", "").startswith("callback:")
+        if is_call and item_id not in story.called.values():
+            yield f"stimulus {item_id} of {owner_id} is of no callback address that was called"
+
+
+def check_i1_answers_are_committed(story: Story) -> Violations:
+    """What a caller over HTTP was told is what the instance has committed."""
+    for answer in story.world.answers:
+        if not isinstance(answer, Answer) or answer.response is None:
+            continue
+        told = story.instances.get(answer.instance_id)
+        if told is None:
+            yield f"an answer of {answer.instance_id}, which does not exist"
+        elif answer.response not in [each.get("response") for each in told.states.values()]:
+            yield f"an answer that {answer.instance_id} has not committed"
+
+
 def check_i7_endings_are_told(story: Story) -> Violations:
     """What a parent that waits was told is how its child ended."""
     for told in story.instances.values():
@@ -353,6 +381,8 @@ CHECKS = (
     check_i5_one_commit,
     check_i6_once_per_wait,
     check_i6_once_per_stimulus,
+    check_i6_once_per_callback,
+    check_i1_answers_are_committed,
     check_i7_endings_are_told,
     check_i9_no_starvation,
     check_one_send_per_claim,

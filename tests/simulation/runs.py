@@ -75,7 +75,7 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
         if scenario.disturb:
             scenario.disturb(world)
         for start in scenario.starts:
-            world.start(start.request(), after=start.after, synchronous=start.synchronous)
+            world.ask(start.ask, after=start.after)
         world.run()
         return world, violations_of(read_story(scenario, world))
 

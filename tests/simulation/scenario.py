@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aftercommit.client import StartRequest
+from aftercommit.client import StartRequest, dispatch, execute
+from aftercommit.endpoints import answer
+from aftercommit.ids import derive_id
 
 TENANT = "acme"
 
@@ -19,9 +21,43 @@ class Start:
     after: float = 0
     synchronous: bool = False
 
-    def request(self) -> StartRequest:
-        """Return it as the API hands it on."""
-        return StartRequest(TENANT, self.definition_id, self.input, instance_id=self.instance_id)
+    def ask(self, deadline: float) -> Any:
+        """Call what the API calls; returns what it answers."""
+        request = StartRequest(TENANT, self.definition_id, self.input, instance_id=self.instance_id)
+        return execute(request, deadline=deadline) if self.synchronous else dispatch(request)
+
+
+@dataclass(frozen=True)
+class HttpStart(Start):
+    """A request to the endpoint at the first place of a workflow, under an Idempotency-Key."""
+
+    path: str = ""
+    key: str = ""
+
+    def ask(self, deadline: float) -> Any:
+        """Send it."""
+        return answer(TENANT, self.request, idempotency_key=self.key, deadline=deadline)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request, as workflows see it."""
+        return {"method": "POST", "path": self.path, "query": {}, "headers": {}, "body": self.key}
+
+    @property
+    def trigger(self) -> dict[str, Any]:
+        """What the instance is born with."""
+        return {"activity_id": "root.activities[0]", "value": self.request}
+
+
+def http_start(definition_id: str, path: str, *, key: str = "key", after: float = 0) -> HttpStart:
+    """Return a request whose instance is named by its key."""
+    instance_id = http_id(definition_id, key)
+    return HttpStart(definition_id, instance_id, after=after, path=path, key=key)
+
+
+def http_id(definition_id: str, key: str = "key") -> str:
+    """Return the id of the instance that a request under a key starts."""
+    return derive_id("request", TENANT, definition_id, key)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tests.simulation.disturbances import (
     refuse_unawaited,
     refuse_yet_send,
 )
-from tests.simulation.scenario import Scenario, Start
+from tests.simulation.scenario import Scenario, Start, http_id, http_start
 
 _COMPLETED = {"parent": "completed"}
 _FAULTED = {"parent": "faulted"}
@@ -183,6 +183,35 @@ SCENARIOS = (
         {"round": 2, "between": 1},
     ),
     Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
+    Scenario(
+        "http-start",
+        (http_start("answering", "orders"), http_start("answering", "orders", after=0.01)),
+        {http_id("answering"): "completed"},
+        {"answered": 1, "after": 1, **_CHILD},
+    ),
+    # Two requests are two instances; what one is told is its own.
+    Scenario(
+        "http-starts",
+        (http_start("answering", "orders"), http_start("answering", "orders", key="other")),
+        {http_id("answering"): "completed", http_id("answering", "other"): "completed"},
+        {"answered": 2, "after": 2, **_times(_CHILD, 2)},
+        thorough=False,
+    ),
+    # However late what died comes to its wait, the callback is still there.
+    Scenario(
+        "early-callback",
+        (Start("asking-early"),),
+        _COMPLETED,
+        {"ask": 1, "called": 1},
+        {"STIMULUS_OPEN_SECONDS": "7200"},
+    ),
+    Scenario(
+        "late-callback",
+        (Start("asking-late"),),
+        _COMPLETED,
+        {"ask": 1, "called": 1},
+        {"STIMULUS_OPEN_SECONDS": "7200"},
+    ),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
     Scenario(

@@ -12,7 +12,7 @@ from aftercommit import clock, engine
 from aftercommit.definition import Definition, read_definition
 from aftercommit.model import Decision, InstanceStatus, Intention, Parent, State, command_from_json
 from tests.simulation.dynamodb import Item
-from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import HttpStart, Scenario
 from tests.simulation.world import World
 
 Plain = dict[str, Any]
@@ -65,6 +65,7 @@ class Story:
     instances: dict[str, Told]
     items: dict[tuple[str, str], Plain]  # by (owner_id, item_id)
     definitions: dict[tuple[str, int], Definition]
+    called: dict[tuple[str, str], str]  # the stimulus of each callback address that was called, by row
 
     def item(self, item_id: str) -> Plain | None:
         """Return the item of an id, whoever owns it."""
@@ -105,20 +106,29 @@ def read_story(scenario: Scenario, world: World) -> Story:
             instances[key].rows.append(plain(item))
         elif key in instances and name.startswith("incident#"):
             instances[key].incidents.append(plain(item))
-    triggers = {
-        item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
-        for item in world.dynamodb.tables["outbox"].rows.values()
-        if item["command"]["S"] == "start" and item["body"].get("S", "{").endswith("}")
-    }
+    triggers = _read_triggers(scenario, world)
     for told in instances.values():
         try:
-            _fold(told, definitions, triggers.get(told.head.get("parent_item_id", "")))
+            _fold(told, definitions, triggers.get(told.head.get("parent_item_id", told.instance_id)))
         except Exception as error:  # noqa: BLE001 - a row that cannot be folded is a finding of its own
             told.unreadable = repr(error)
     items = {}
     for item in map(plain, world.dynamodb.tables["outbox"].rows.values()):
         items[str(item["owner_id"]), str(item["item_id"])] = item
-    return Story(scenario, world, {each.instance_id: each for each in instances.values()}, items, definitions)
+    called = {key: item["item_id"]["S"] for key, item in rows if key[1].startswith("callback#")}
+    by_id = {each.instance_id: each for each in instances.values()}
+    return Story(scenario, world, by_id, items, definitions, called)
+
+
+def _read_triggers(scenario: Scenario, world: World) -> dict[str, Plain | None]:
+    """Return what instances were born with, by the item that started them, else by their id."""
+    triggers: dict[str, Plain | None] = {
+        item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
+        for item in world.dynamodb.tables["outbox"].rows.values()
+        if item["command"]["S"] == "start" and item["body"].get("S", "{").endswith("}")
+    }
+    by_request = (each for each in scenario.starts if isinstance(each, HttpStart))
+    return triggers | {each.instance_id: each.trigger for each in by_request}
 
 
 def _fold(told: Told, definitions: dict[tuple[str, int], Definition], trigger: Plain | None) -> None:

@@ -9,6 +9,7 @@ from aftercommit import (
     Fault,
     Finish,
     Fork,
+    HttpEndpoint,
     If,
     PublishEvent,
     Sequence,
@@ -16,11 +17,12 @@ from aftercommit import (
     Step,
     While,
     Workflow,
+    WriteHttpResponse,
     expr,
     inputs,
     var,
 )
-from tests.simulation.activities import act, flaky, kill, long, queue, refuse
+from tests.simulation.activities import act, ask, flaky, kill, long, queue, refuse
 
 child = Workflow(
     "child",
@@ -226,6 +228,34 @@ opening = Workflow(
     "opening",
     # Named so that it is published; it is the event that starts it.
     root=Sequence(PublishEvent("begin", input="go"), If(expr("1 = 2"), then=DispatchWorkflow("beginning"))),
+)
+
+answering = Workflow(
+    "answering",
+    root=Sequence(
+        HttpEndpoint("orders", methods=["POST"], starts=True, result="request"),
+        Step(act, name="answered"),
+        WriteHttpResponse(201, body=var.request.body),
+        _dispatch("child", wait=True),
+        Step(act, name="after"),
+    ),
+    output=var.request.body,
+)
+asking_early = Workflow(
+    "asking-early",
+    root=Sequence(
+        Step(ask, name="x"), Delay(20), HttpEndpoint(name="x", result="x"), Step(act, name="called")
+    ),
+    output=var.x.body,
+)
+asking_late = Workflow(
+    "asking-late",
+    root=Sequence(
+        Step(ask, name="x", answered_after=20),
+        HttpEndpoint(name="x", result="x"),
+        Step(act, name="called"),
+    ),
+    output=var.x.body,
 )
 
 _BY_ID = {each.id: each for each in list(globals().values()) if isinstance(each, Workflow)}

@@ -7,6 +7,7 @@ true afterwards is said in checks.py.
 import heapq
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from random import Random
@@ -17,14 +18,15 @@ from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock, commands, sweep
 from aftercommit.burst import Worker
-from aftercommit.client import StartRequest, dispatch, execute
 from aftercommit.deliver import deliver
-from aftercommit.errors import TryLaterError
+from aftercommit.errors import NotFoundError, TryLaterError
+from aftercommit.operations import call_back
 from tests.simulation.accounts import Call, Change, Effect
 from tests.simulation.boundary import SERVICES, Boundary, refuse
 from tests.simulation.dynamodb import DynamoDB, Item
 from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
 from tests.simulation.layout import QUEUES, make_tables
+from tests.simulation.scenario import TENANT
 from tests.simulation.weather import CALM, Weather
 from tests.simulation.workers import Task, Workers
 
@@ -65,6 +67,7 @@ class World:
         self.effects: list[Effect] = []
         self.changes: list[Change] = []
         self.dead_letters: list[str] = []
+        self.answers: list[Any] = []  # what callers of the API were told
         self.trace: list[Call] = []
         self.errors: list[tuple[str, Exception]] = []
         self.sweeps = 0
@@ -282,15 +285,22 @@ class World:
 
     # --- callers and the schedule ---
 
-    def start(self, request: StartRequest, *, after: float = 0, synchronous: bool = False) -> None:
+    def call_back(self, path: str, *, after: float) -> None:
+        """Call a callback address after so many seconds; one that is used answers that it is none."""
+        token = path.removeprefix("/callbacks/")
+
+        def ask(_: float) -> None:
+            with suppress(NotFoundError):
+                call_back(TENANT, token, {"method": "POST", "body": "called"})
+
+        self.ask(ask, after=after)
+
+    def ask(self, ask: Callable[[float], Any], *, after: float = 0) -> None:
         """Call the API, and call again until it answers, as a client with an idempotency key does."""
         self._pending += 1
 
         def serve() -> None:
-            if synchronous:
-                execute(request, deadline=self.at + API_SECONDS - 4)
-            else:
-                dispatch(request)
+            self.answers.append(ask(self.at + API_SECONDS - 4))
 
         def ended(task: Task) -> None:
             if task.failed:
