@@ -152,6 +152,7 @@ class HeadRow(Row):
     lease_token = UnicodeAttribute(null=True)
     lease_until = UnicodeAttribute(null=True)
     leases = NumberAttribute(null=True)  # leases taken since the head was last written by a burst
+    released = NumberAttribute(null=True)  # those of them that were given back by workers that lived on
     sends = NumberAttribute(null=True)  # times the sweep has sent it since then
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while the instance must move by itself
