@@ -2,8 +2,15 @@
 
 import json
 import socket
+import ssl
+from datetime import UTC, datetime
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from aftercommit import ActivityContext, clock
 from aftercommit.errors import HttpFailedError, HttpRefusedError, HttpTimeoutError
@@ -207,6 +214,55 @@ def test_a_port_where_nobody_listens_is_a_failure(web):
 def test_a_server_that_speaks_no_tls_is_a_failure(web):
     with pytest.raises(HttpFailedError):
         send(web.url.replace("http:", "https:"))
+
+
+@pytest.fixture
+def secure_web(web, tmp_path):
+    """Serve over TLS instead, under a certificate that nobody has signed; returns its file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path / "certificate.pem"
+    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(key.private_bytes(*plain) + certificate.public_bytes(Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    web.secure(context)
+    return file
+
+
+def test_a_certificate_that_nobody_trusts_is_a_failure(web, secure_web):
+    web.says("/a")
+    with pytest.raises(HttpFailedError):
+        send(f"{web.url}/a")
+    assert web.got == []
+
+
+def test_a_server_whose_certificate_is_trusted_answers(web, secure_web, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(secure_web))
+    web.says("/a", body=b"fine")
+    assert send(f"{web.url}/a")["body"] == "fine"
+    web.hangs("/b", busy=True)
+    with pytest.raises(HttpTimeoutError):
+        send(f"{web.url}/b", timeout_seconds=0.3)
+
+
+def test_a_private_address_gets_no_handshake(web, secure_web, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(secure_web))
+    with reachable(monkeypatch, private=False), pytest.raises(HttpRefusedError):
+        send(f"{web.url}/a")
+    assert web.got == []
 
 
 def test_a_name_that_does_not_exist_is_a_failure(web, monkeypatch):

@@ -1,5 +1,6 @@
 """A web server on this machine whose answers a test writes."""
 
+import ssl
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,10 +17,18 @@ class Web:
     """`answers` are functions by path, which get the handler; `got` are the requests so far."""
 
     def __init__(self, server):
+        self._server = server
         self.url = f"http://127.0.0.1:{server.server_port}"
         self.answers = {}
         self.got = []
         self.over = threading.Event()  # set when the test has ended: what hangs stops then
+
+    def secure(self, context):
+        """Speak TLS from now on."""
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        self.url = f"https://localhost:{self._server.server_port}"
 
     def says(self, path, status=200, body=b"", **headers):
         """Answer a path so from now on."""
@@ -52,7 +61,7 @@ def serving():
         def handle_one_request(self):
             try:
                 super().handle_one_request()
-            except ConnectionError:  # the client has had enough
+            except (ConnectionError, ssl.SSLError):  # the client has had enough
                 self.close_connection = True
 
         def do_anything(self):

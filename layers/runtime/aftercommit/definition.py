@@ -46,6 +46,11 @@ class Definition:
         """A digest of everything but the version: equal trees have equal ones."""
         return derive_fingerprint(dumps(_sorted(self.data)))
 
+    @property
+    def gives_tokens(self) -> bool:
+        """Whether its instances may give tokens out, and so need a secret to prove them by."""
+        return any(each.gives_tokens() for each in self.activities.values())
+
     def schedules(self) -> dict[str, dict[str, Json]]:
         """Return the schedule of each start point that has one, by activity id."""
         found = {path: activity.schedule() for path, activity in self.activities.items()}

@@ -159,7 +159,7 @@ class _World:
             tenant=self.tenant,
             deadline=self.now + 60,
             depth=instance.state.depth,
-            secret="direct" if _gives_tokens(instance.definition) else None,
+            secret="direct" if instance.definition.gives_tokens else None,
         )
         retry = NO_RETRY
         try:
@@ -356,10 +356,6 @@ def _place_of(request: Request, workflow: Workflow) -> str:
     if not places:
         raise ValueError(f"workflow {workflow.id!r} does not start at {request.method} {request.path}")
     return places[0]
-
-
-def _gives_tokens(definition: Definition) -> bool:
-    return any(each.gives_tokens() for each in definition.activities.values())
 
 
 def _takes_context(function: Callable[..., Any]) -> bool:

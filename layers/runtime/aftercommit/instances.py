@@ -90,7 +90,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         status=(InstanceStatus.RUNNING if lease_until else InstanceStatus.PENDING).value,
         revision=0,
         # Only where tokens can be given out: the heads of most instances just fit into a KB.
-        secret=new_token() + new_token() if _gives_tokens(birth.definition) else None,
+        secret=new_token() + new_token() if birth.definition.gives_tokens else None,
         correlation_id=birth.correlation_id,
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
@@ -107,10 +107,6 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     inline, puts = snapshot_writes(head.instance_key, 0, state)
     head.snapshot = inline
     return [Put("head", head, absent), *puts]
-
-
-def _gives_tokens(definition: Definition) -> bool:
-    return any(each.gives_tokens() for each in definition.activities.values())
 
 
 def head_of(puts: list[Put]) -> HeadRow:
