@@ -21,6 +21,7 @@ from aftercommit.errors import (
 )
 from aftercommit.functions import descriptors
 from aftercommit.http_parts import METHODS
+from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
@@ -76,8 +77,10 @@ def refused(error: RefusedError) -> Response[str]:
     """Tell the caller what to change."""
     more: dict[str, Any] = {"field": error.field} if error.field else {}
     if isinstance(error, DefinitionRefusedError):
-        more["faults"] = [{"path": path, "message": message} for path, message in error.faults]
-    response = _error(error.status, error.code, error.message, **more)
+        more["faults"] = [
+            {"path": path, "message": message[:MESSAGE_CHARACTERS_MAX]} for path, message in error.faults
+        ]
+    response = _error(error.status, error.code, error.message[:MESSAGE_CHARACTERS_MAX], **more)
     if isinstance(error, MethodNotAllowedError):
         response.headers["Allow"] = ", ".join(error.methods)
     return response
@@ -278,6 +281,7 @@ def _told(body: dict[str, Any]) -> dict[str, Any]:
         "value": body.get("input"),
         "correlation_id": body.get("correlation_id"),
         "instance_id": body.get("instance_id"),
+        "idempotency_key": app.current_event.headers.get("idempotency-key"),
     }
 
 

@@ -303,6 +303,21 @@ class ItemRow(Row):
     attention = AttentionIndex()
 
 
+class RequestRow(Row):
+    """Remembers a call that came with an Idempotency-Key, and the stimulus that it has made."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "outbox_table"
+    owner_key = UnicodeAttribute(hash_key=True)  # tenant#hash of the key
+    item_id = UnicodeAttribute(range_key=True, default="request")
+    fingerprint = UnicodeAttribute()  # of the body
+    stimulus_id = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+    ttl = NumberAttribute()  # epoch seconds; the key counts as new from then on
+
+
 def key_of(tenant: str, name: str) -> str:
     """Return a partition key: tenants cannot hold the separator, so no two pairs share one."""
     return f"{tenant}#{name}"
