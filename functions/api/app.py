@@ -13,12 +13,21 @@ from aftercommit.catalogue import describe_types
 from aftercommit.client import StartRequest, dispatch, dispatch_existing, execute
 from aftercommit.definition_views import export_workflow, show_workflow, show_workflows
 from aftercommit.delete import delete
-from aftercommit.errors import DefinitionRefusedError, MalformedRequestError, RefusedError, TryLaterError
+from aftercommit.endpoints import answer
+from aftercommit.errors import (
+    DefinitionRefusedError,
+    MalformedRequestError,
+    MethodNotAllowedError,
+    RefusedError,
+    TryLaterError,
+)
 from aftercommit.functions import descriptors
+from aftercommit.http_parts import METHODS
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
+    call_back,
     delete_dead_letter,
     find_dead_letter,
     read_stimulus_id,
@@ -28,7 +37,7 @@ from aftercommit.operations import (
     send_stimulus,
 )
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
-from aftercommit.requests import read_body, read_tenant
+from aftercommit.requests import read_body, read_http_request, read_tenant
 from aftercommit.settings import settings
 from aftercommit.views import (
     list_dead_letters,
@@ -71,7 +80,10 @@ def refused(error: RefusedError) -> Response[str]:
         more["faults"] = [
             {"path": path, "message": message[:MESSAGE_CHARACTERS_MAX]} for path, message in error.faults
         ]
-    return _error(error.status, error.code, error.message[:MESSAGE_CHARACTERS_MAX], **more)
+    response = _error(error.status, error.code, error.message[:MESSAGE_CHARACTERS_MAX], **more)
+    if isinstance(error, MethodNotAllowedError):
+        response.headers["Allow"] = ", ".join(error.methods)
+    return response
 
 
 @app.exception_handler(TryLaterError)
@@ -332,3 +344,47 @@ def remove_dead_letter(id: str) -> Response[str]:  # noqa: A002
 def get_incidents() -> Response[str]:
     """List the recorded faults of a tenant, newest first."""
     return _json(200, list_incidents(_tenant(), read_page(_query("limit"), _query("cursor"))))
+
+
+_ENDPOINTS = "/endpoints/"
+
+
+# A rule's variable ends at a slash; the path of an endpoint goes on to the end.
+@app.route(f"{_ENDPOINTS}.+", method=list(METHODS))
+def any_endpoint() -> Response[str]:
+    """Start what starts at a request, and answer as it does; 202 if it has not (yet)."""
+    tenant = _tenant()
+    event = app.current_event
+    request = _http_request(event.path.removeprefix(_ENDPOINTS))
+    key = event.headers.get("idempotency-key")
+    found = answer(tenant, request, idempotency_key=key, deadline=clock.now() + EXECUTE_SECONDS)
+    return _written(found.response) if found.response else _json(202, {"instance_id": found.instance_id})
+
+
+@app.route("/callbacks/<token>", method=list(METHODS))
+def any_callback(token: str) -> Response[str]:
+    """Take the call of a callback address, once."""
+    # Not the path as it was called: it holds the token.
+    call_back(_tenant(), token, _http_request("callbacks"))
+    return _json(202, {})
+
+
+def _http_request(path: str) -> dict[str, Any]:
+    event = app.current_event
+    return read_http_request(
+        event.http_method.upper(),
+        path,
+        query=event.query_string_parameters,
+        headers=event.headers,
+        body=event.body,
+        base64_encoded=bool(event.is_base64_encoded),
+    )
+
+
+def _written(response: dict[str, Any]) -> Response[str]:
+    headers, body = dict(response["headers"]), response["body"]
+    if body is not None:
+        is_text = isinstance(body, str)
+        headers.setdefault("content-type", "text/plain; charset=utf-8" if is_text else "application/json")
+        body = body if is_text else json.dumps(body, ensure_ascii=False)
+    return Response(response["status"], None, body or "", headers)

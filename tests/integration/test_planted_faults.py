@@ -14,6 +14,7 @@ from aftercommit import (
     checkpoint,
     delete,
     deliver,
+    endpoints,
     engine,
     instances,
     operations,
@@ -271,3 +272,17 @@ def test_head_that_goes_before_its_rows_is_found(monkeypatch):
     real_remove = delete.remove_rows
     monkeypatch.setattr(sweep, "remove_rows", remove_rows)
     assert "check_deleted_is_gone" in checks_of(first_violation("deleted"))
+
+
+def test_callback_address_that_is_good_twice_is_found(monkeypatch):
+    def unconditioned(given):
+        writes.commit([Put(each.purpose, each.row) if isinstance(each, Put) else each for each in given])
+
+    monkeypatch.setattr(operations, "commit", unconditioned)
+    found = first_violation("early-callback", FaultKind.CRASH_AFTER)
+    assert "check_i6_once_per_callback" in checks_of(found)
+
+
+def test_answer_that_is_not_committed_is_found(monkeypatch):
+    monkeypatch.setattr(endpoints, "_find_response", lambda tenant, instance_id: {"status": 200})
+    assert "check_i1_answers_are_committed" in checks_of(first_violation("http-start"))

@@ -71,6 +71,13 @@ def tell(task_of: str, run: str, workflow: str, context: ActivityContext) -> str
     return context.dispatch(workflow, {"name": "child-first"})
 
 
+@activity(name="sim_ask", timeout_seconds=1)
+def ask(name: str, context: ActivityContext, answered_after: float = 0) -> None:
+    """Give a callback address out; it is called after so many seconds, once for each time it was given."""
+    _act("ask", context, 0)
+    _world[0].call_back(context.callback_path(name), after=answered_after)
+
+
 def _act(name: str, context: ActivityContext, seconds: float) -> None:
     world = _world[0]
     if seconds:

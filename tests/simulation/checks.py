@@ -98,7 +98,8 @@ def _comes_from_stimulus(story: Story, owner_id: str, item_id: str) -> bool:
 def _is_asked_for(story: Story, item_id: str) -> bool:
     """Whether a revision has published a stimulus, a caller has sent it, or a dead letter names it."""
     replays = {each["replayed_as"] for each in story.items.values() if "replayed_as" in each}
-    return story.intends(item_id) or item_id in story.requested | replays
+    called = set(story.called.values())
+    return story.intends(item_id) or item_id in story.requested | replays | called
 
 
 def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:

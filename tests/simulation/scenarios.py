@@ -7,7 +7,18 @@ endings and the effects that must come of it.
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.calls import Cancel, Complete, Delete, Publish, Replay, Retract, Send, Start
+from tests.simulation.calls import (
+    Cancel,
+    Complete,
+    Delete,
+    Publish,
+    Replay,
+    Request,
+    Retract,
+    Send,
+    Start,
+    requested_id,
+)
 from tests.simulation.disturbances import (
     delay_stream,
     deploy_later,
@@ -258,6 +269,35 @@ SCENARIOS = (
         thorough=False,
     ),
     Scenario("singleton-starts", (Start("opening-twice"),), _COMPLETED, {"begun-once": 1}, thorough=False),
+    Scenario(
+        "http-start",
+        (Request("answering", path="orders"), Request("answering", path="orders", after=0.01)),
+        {requested_id("answering"): "completed"},
+        {"answered": 1, "after": 1, **_CHILD},
+    ),
+    # Two requests are two instances; what one is told is its own.
+    Scenario(
+        "http-starts",
+        (Request("answering", path="orders"), Request("answering", path="orders", key="other")),
+        {requested_id("answering"): "completed", requested_id("answering", "other"): "completed"},
+        {"answered": 2, "after": 2, **_times(_CHILD, 2)},
+        thorough=False,
+    ),
+    # However late what died comes to its wait, the callback is still there.
+    Scenario(
+        "early-callback",
+        (Start("asking-early"),),
+        _COMPLETED,
+        {"ask": 1, "called": 1},
+        {"STIMULUS_OPEN_SECONDS": "7200"},
+    ),
+    Scenario(
+        "late-callback",
+        (Start("asking-late"),),
+        _COMPLETED,
+        {"ask": 1, "called": 1},
+        {"STIMULUS_OPEN_SECONDS": "7200"},
+    ),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
     Scenario(

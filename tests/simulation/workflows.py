@@ -11,6 +11,7 @@ from aftercommit import (
     Fault,
     Finish,
     Fork,
+    HttpEndpoint,
     If,
     PublishEvent,
     RunTask,
@@ -21,11 +22,12 @@ from aftercommit import (
     Timer,
     While,
     Workflow,
+    WriteHttpResponse,
     expr,
     inputs,
     var,
 )
-from tests.simulation.activities import act, flaky, kill, long, queue, refuse, tell
+from tests.simulation.activities import act, ask, flaky, kill, long, queue, refuse, tell
 
 child = Workflow(
     "child",
@@ -326,6 +328,33 @@ opening_twice = Workflow(
         PublishEvent("begin-once"),
         If(expr("1 = 2"), then=DispatchWorkflow("beginning-once")),
     ),
+)
+answering = Workflow(
+    "answering",
+    root=Sequence(
+        HttpEndpoint("orders", methods=["POST"], starts=True, result="request"),
+        Step(act, name="answered"),
+        WriteHttpResponse(201, body=var.request.body),
+        _dispatch("child", wait=True),
+        Step(act, name="after"),
+    ),
+    output=var.request.body,
+)
+asking_early = Workflow(
+    "asking-early",
+    root=Sequence(
+        Step(ask, name="x"), Delay(20), HttpEndpoint(name="x", result="x"), Step(act, name="called")
+    ),
+    output=var.x.body,
+)
+asking_late = Workflow(
+    "asking-late",
+    root=Sequence(
+        Step(ask, name="x", answered_after=20),
+        HttpEndpoint(name="x", result="x"),
+        Step(act, name="called"),
+    ),
+    output=var.x.body,
 )
 rounding = Workflow(
     "rounding",

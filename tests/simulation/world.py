@@ -290,6 +290,10 @@ class World:
 
     # --- callers and the schedule ---
 
+    def call_back(self, path: str, *, after: float) -> None:
+        """Let somebody call a callback address after so many seconds."""
+        self.ask(calls.CallBack(path, after=after))
+
     def ask(self, call: calls.Call) -> None:
         """Let somebody call the API, and call again until it answers."""
         self._pending += 1

@@ -16,11 +16,12 @@ LEVELS = [
     {"model", "settings"},
     # what definitions are made of
     {"schedules"},
-    {"intentions", "sandbox", "sizes"},
+    {"http_parts", "intentions", "sandbox", "sizes", "tokens"},
     {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
     {"functions", "journal"},
+    {"http_call"},
     {
         "activities.correlate",
         "activities.dispatch_workflow",
@@ -29,6 +30,7 @@ LEVELS = [
         "activities.finish",
         "activities.flowchart",
         "activities.fork",
+        "activities.http_endpoint",
         "activities.loops",
         "activities.sequence",
         "activities.set_variable",
@@ -37,7 +39,7 @@ LEVELS = [
         "activities.timers",
         "activities.try_",
     },
-    {"activities.if_"},
+    {"activities.if_", "activities.send_http_request"},
     {"activities"},
     {"catalogue", "definition"},
     {"engine", "workflow"},
@@ -46,11 +48,12 @@ LEVELS = [
     {"requests", "writes"},
     {"activations", "bookmarks", "definitions", "incidents"},
     {"instances", "outbox", "triggers"},
-    {"checkpoint", "occurrences", "tokens"},
+    {"callbacks", "checkpoint", "occurrences"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
     {"cancel", "delete", "deliver", "operations", "publish", "resume", "run", "start", "stimulate"},
     {"client", "commands", "definition_views", "direct", "sweep", "views"},
+    {"endpoints"},
     {"__init__"},
 ]
 

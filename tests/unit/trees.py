@@ -51,6 +51,13 @@ LEAVES = (
         {"payload": VALUE_MAPS, "input": VALUES, "correlation_id": TEXTS, "local": st.booleans()},
     )
     | _node("RunTask", {"name": NAMES}, {"inputs": VALUE_MAPS, "result": NAMES})
+    | _node("HttpEndpoint", {"name": NAMES | EXPRESSIONS}, {"result": NAMES})
+    | _node(
+        "HttpEndpoint",
+        {"starts": st.just(value=True), "path": st.sampled_from(["a", "orders/new", "v1.0/~x"])},
+        {"methods": st.just(["PUT", "POST"]), "registers_none": st.just(value=True), "result": NAMES},
+    )
+    | _node("WriteHttpResponse", {}, {"status": st.integers(100, 700), "headers": VALUE_MAPS, "body": VALUES})
 )
 ITEMS = st.lists(SCALARS, max_size=3)
 CONDITIONS = st.booleans() | EXPRESSIONS
@@ -124,6 +131,21 @@ def _composites(inner):
         | _node("Try", {"body": inner}, {"handler": inner, "finally": inner, "errors": ERRORS})
         | _dispatches(inner, wait=True, endings=["Completed", *BAD_ENDINGS])
         | _dispatches(inner, wait=False, endings=["Dispatched"])
+        | _node(
+            "SendHttpRequest",
+            {"url": st.sampled_from(["https://example.com/a?b=c", "{% inputs.a %}"])},
+            {
+                "method": st.sampled_from(["GET", "POST"]),
+                "headers": st.just({"x-a": "b"}) | VALUE_MAPS,
+                "body": VALUES,
+                "timeout_seconds": st.integers(1, 600),
+                "retry": RETRIES,
+                "on": st.dictionaries(
+                    st.sampled_from(["200", "4xx", "Timeout", "Failed"]), inner, max_size=3
+                ),
+                "result": NAMES,
+            },
+        )
         | _flowcharts(inner)
     )
 

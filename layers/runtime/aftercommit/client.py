@@ -33,6 +33,16 @@ from aftercommit.tables import HeadRow
 
 
 @dataclass(frozen=True)
+class StartPoint:
+    """Where in which version of a definition an instance is started, and with what HTTP request."""
+
+    owner: str
+    version: int
+    activity_id: str
+    request: dict[str, Json]
+
+
+@dataclass(frozen=True)
 class StartRequest:
     """What a caller asks for. At most one of `instance_id` and `idempotency_key` names the instance."""
 
@@ -43,6 +53,7 @@ class StartRequest:
     instance_id: str | None = None
     idempotency_key: str | None = None
     channel: str | None = None
+    start_point: StartPoint | None = None
 
     def is_repeatable(self) -> bool:
         """Whether the caller names the instance, so that asking again can meet it."""
@@ -50,7 +61,12 @@ class StartRequest:
 
     def fingerprint(self) -> str:
         """Return a digest of what is asked for."""
-        return derive_fingerprint(dumps([self.definition_id, self.input, self.correlation_id, self.channel]))
+        asked: list[Json] = [self.definition_id, self.input, self.correlation_id, self.channel]
+        if self.start_point:
+            # Headers tell of the sending, and differ each time.
+            request = self.start_point.request.items()
+            asked.append({name: value for name, value in request if name != "headers"})
+        return derive_fingerprint(dumps(asked))
 
 
 def dispatch(request: StartRequest) -> str:
@@ -125,7 +141,11 @@ def _hurry(tenant: str, instance_id: str, channel: str | None) -> None:
 
 
 def _prepare(request: StartRequest) -> Birth:
-    owner, version = find_owner_and_version(request.tenant, request.definition_id)
+    at = request.start_point
+    if at:
+        owner, version = at.owner, at.version
+    else:
+        owner, version = find_owner_and_version(request.tenant, request.definition_id)
     definition = load_definition(owner, request.definition_id, version)
     inputs = check_inputs(definition.inputs, request.input)
     if size_of(request.input) > INPUT_BYTES_MAX:
@@ -137,6 +157,7 @@ def _prepare(request: StartRequest) -> Birth:
         definition=definition,
         inputs=inputs,
         correlation_id=request.correlation_id,
+        trigger={"activity_id": at.activity_id, "value": at.request} if at else None,
         request_fingerprint=request.fingerprint() if request.is_repeatable() else None,
     )
 

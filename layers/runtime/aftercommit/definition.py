@@ -65,6 +65,11 @@ class Definition:
             return derive_id("activation", self.definition_id, correlation_id)
         return None
 
+    @property
+    def gives_tokens(self) -> bool:
+        """Whether its instances may give tokens out, and so need a secret to prove them by."""
+        return any(each.gives_tokens() for each in self.activities.values())
+
     def schedules(self) -> dict[str, dict[str, Json]]:
         """Return the schedule of each start point that has one, by activity id."""
         found = {path: activity.schedule() for path, activity in self.activities.items()}
@@ -184,7 +189,7 @@ class _Reader:
     def _check_whole(self, read: Activity, path: str) -> None:
         """Check what no single property can tell."""
         self.fault_all([(f"{path}.{place}", message) for place, message in read.find_faults()])
-        name: Json = read.activity if isinstance(read, Step) else None
+        name: Json = read.activity if isinstance(read, Step) and "activity" in read.properties else None
         if isinstance(name, str) and self.known is not None and name not in self.known:
             self.fault(f"{path}.activity", f'the deployed code has no activity named "{name}"')
         if isinstance(read, Break) and not self.loops:

@@ -4,19 +4,19 @@ The engine is the real one; the queue and the tables are lists in memory, and ti
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, cast
 
 from aftercommit import clock, engine
-from aftercommit.activities import PublishEvent, RunTask
+from aftercommit.activities import PublishEvent, RunTask, Step
+from aftercommit.activities.http_endpoint import callback_name, http_stimulus
 from aftercommit.definition import Definition
 from aftercommit.errors import ActivationRefusedError, InputRefusedError, UnknownActivityError
 from aftercommit.functions import (
     NO_RETRY,
     ActivityContext,
     ActivityFunction,
-    Retry,
     failure_of,
     find_function,
 )
@@ -61,6 +61,37 @@ class DirectResult:
     definition_id: str
     inputs: dict[str, Json]
     correlation_id: str | None = None
+    response: dict[str, Json] | None = None  # what a WriteHttpResponse has written
+
+
+@dataclass(frozen=True)
+class Request:
+    """An HTTP request that starts the workflow at its HttpEndpoint."""
+
+    path: str
+    method: str = "GET"
+    query: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    body: Json = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as the workflow sees it."""
+        return {**asdict(self), "headers": {name.lower(): value for name, value in self.headers.items()}}
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A request to the callback address that an HttpEndpoint waits for under `name`."""
+
+    name: str
+    body: Json = None
+    method: str = "POST"
+    query: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as the workflow sees it."""
+        return Request("callbacks", self.method, self.query, self.headers, self.body).to_json()
 
 
 @dataclass
@@ -90,6 +121,8 @@ class _World:
         self.instances: dict[str, _Instance] = {}
         self.due: deque[tuple[float, Intention, str]] = deque()
         self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
+        self.callbacks: list[Callback] = []  # those that nothing waits for yet
+        self.called: set[tuple[str, str]] = set()  # (instance id, name): an address is good once
         self.now = clock.now()
 
     def create(self, definition: Definition, state: State) -> _Instance:
@@ -118,7 +151,7 @@ class _World:
 
     def call(self, instance: _Instance, execution_id: str) -> Command:
         execution = instance.state.executions[execution_id]
-        step: Any = instance.definition.activities[execution.activity_id]
+        step = cast("Step", instance.definition.activities[execution.activity_id])
         context = ActivityContext(
             idempotency_key=execution_id,
             attempt=execution.attempt,
@@ -127,12 +160,13 @@ class _World:
             tenant=self.tenant,
             deadline=self.now + 60,
             depth=instance.state.depth,
+            secret="direct" if instance.definition.gives_tokens else None,
         )
         retry = NO_RETRY
         try:
             function = self.function(step.activity)
-            retry = Retry.from_json(step.retry) if step.retry else function.retry
-            result = function.run(execution.memory["inputs"], context)
+            retry = step.policy(function)
+            result = step.run(function, execution.memory["inputs"], context)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
             failure = failure_of(error)
             at = retry.next_attempt_at(
@@ -149,6 +183,8 @@ class _World:
             if replaced is None:
                 raise
             return ActivityFunction(name, replaced, NO_RETRY, 0, _takes_context(replaced))
+        if replaced is None and known.built_in:
+            raise NotImplementedError(f"nothing is sent here: give a function for {name!r} in activities")
         if replaced is None:
             return known
         return replace(known, call=replaced, takes_context=_takes_context(replaced))
@@ -159,7 +195,7 @@ class _World:
         Events and tasks take no time: what waits for one that is there goes on before any is skipped.
         """
         while True:
-            if self.apply_stimulus() or self.complete_task():
+            if self.apply_stimulus() or self.call_back() or self.complete_task():
                 continue
             if not self.due:
                 return
@@ -230,6 +266,21 @@ class _World:
                 )
                 self.create(definition, state)
         return started
+
+    def call_back(self) -> bool:
+        """Call a callback address that something waits for, if there is a request for it."""
+        for instance_id, instance in self.instances.items():
+            for bookmark in instance.state.bookmarks.values():
+                if bookmark.waits_for != "callback" or bookmark.stimulus is None:
+                    continue
+                name = callback_name(bookmark.stimulus)
+                given = next((each for each in self.callbacks if each.name == name), None)
+                if given and (instance_id, name) not in self.called:
+                    self.called.add((instance_id, name))
+                    self.callbacks.remove(given)
+                    self.run(instance, Stimulate(bookmark.stimulus, given.to_json()))
+                    return True
+        return False
 
     def complete_task(self) -> bool:
         """Complete a task that waits, if there is a function for it."""
@@ -312,6 +363,7 @@ class _World:
             instance.definition.definition_id,
             state.inputs,
             state.correlation_id,
+            state.response,
         )
 
 
@@ -330,6 +382,13 @@ def _start_points(definition: Definition, stimulus: dict[str, Json]) -> list[str
     ]
 
 
+def _place_of(request: Request, workflow: Workflow) -> str:
+    places = _start_points(workflow.definition, http_stimulus(request.path, request.method))
+    if not places:
+        raise ValueError(f"workflow {workflow.id!r} does not start at {request.method} {request.path}")
+    return places[0]
+
+
 def _takes_context(function: Callable[..., Any]) -> bool:
     code = getattr(function, "__code__", None)
     return code is not None and "context" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -337,11 +396,11 @@ def _takes_context(function: Callable[..., Any]) -> bool:
 
 def run(
     workflow: Workflow,
-    input: dict[str, Json] | None = None,  # noqa: A002 - the word of the design
+    input: dict[str, Json] | Request | None = None,  # noqa: A002 - the word of the design
     *,
     workflows: list[Workflow] | None = None,
     activities: Mapping[str, Callable[..., Any]] | None = None,
-    events: list[PublishEvent] | None = None,
+    events: Sequence[PublishEvent | Callback] | None = None,
     tasks: Mapping[str, Callable[..., Any]] | None = None,
     correlation_id: str | None = None,
     tenant: str = "default",
@@ -349,15 +408,26 @@ def run(
     """Run a workflow to its end, or until nothing more can happen, without AWS and without waiting.
 
     `workflows` are those it may dispatch, or start by an event; `activities` replace activity functions by
-    name. `events` come from outside, at the beginning: each is kept until something waits for it. `tasks` are
-    functions by the name of the RunTask that they complete; they get its inputs. A task without one, or an
-    event that never comes, leaves the workflow suspended. Raises InputRefusedError if the input does not fit
-    what the workflow declares.
+    name, and what SendHttpRequest does by that name. A `Request` in place of the input starts the
+    workflow at its HttpEndpoint. `events`, callbacks among them, come from outside, at the beginning: each is
+    kept until something waits for it. `tasks` are functions by the name of the RunTask that they complete;
+    they get its inputs. A task without one, or an event that never comes, leaves the workflow suspended.
+    Raises InputRefusedError if the input does not fit what the workflow declares, ValueError for a request
+    that it does not start at.
     """
     world = _World([workflow, *(workflows or [])], activities or {}, tasks or {}, tenant)
-    inputs = check_inputs(workflow.definition.inputs, input or {})
-    world.create(workflow.definition, State(world.main_id, inputs, correlation_id=correlation_id))
-    world.open = [_sent(each, number, world) for number, each in enumerate(events or [])]
+    request = input if isinstance(input, Request) else None
+    given = {} if isinstance(input, Request) else input or {}
+    inputs = check_inputs(workflow.definition.inputs, given)
+    state = State(world.main_id, inputs, correlation_id=correlation_id)
+    if request:
+        state.trigger = {"activity_id": _place_of(request, workflow), "value": request.to_json()}
+    world.create(workflow.definition, state)
+    for number, each in enumerate(events or []):
+        if isinstance(each, Callback):
+            world.callbacks.append(each)
+        else:
+            world.open.append(_sent(each, number, world))
     world.settle()
     return world.result(world.main_id)
 

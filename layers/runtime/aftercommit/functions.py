@@ -23,6 +23,7 @@ from aftercommit.limits import (
 )
 from aftercommit.log import Logger, logger
 from aftercommit.model import Failure, Intention, ItemCommand, Json, dumps, size_of
+from aftercommit.tokens import make_callback_token
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -100,6 +101,7 @@ class ActivityFunction:
     retry: Retry
     timeout_seconds: float
     takes_context: bool
+    built_in: bool = False  # run for an activity of the runtime; no Step can name it
 
     def run(self, inputs: Mapping[str, Json], context: "ActivityContext") -> Json:
         """Call it with a copy of the inputs, so that what one attempt does to them stays with it.
@@ -174,6 +176,13 @@ def activity(
     return register if function is None else register(function)
 
 
+def register_built_in(name: str, function: Callable[..., Any]) -> ActivityFunction:
+    """Register a function of the runtime's own, under a name that no activity function can have then."""
+    takes_context = "context" in inspect.signature(function).parameters
+    _registered[name] = ActivityFunction(name, function, NO_RETRY, 0, takes_context, built_in=True)
+    return _registered[name]
+
+
 def _origin(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
@@ -188,7 +197,7 @@ def find_function(name: str) -> ActivityFunction:
 
 def registered_names() -> frozenset[str]:
     """Return the names of all registered activities."""
-    return frozenset(_registered)
+    return frozenset(name for name, each in _registered.items() if not each.built_in)
 
 
 def descriptors() -> list[dict[str, Json]]:
@@ -196,6 +205,7 @@ def descriptors() -> list[dict[str, Json]]:
     return [
         {"name": name, **schema.describe(each.call), "retry": each.retry.to_json()}
         for name, each in sorted(_registered.items())
+        if not each.built_in
     ]
 
 
@@ -214,6 +224,7 @@ class ActivityContext:
     tenant: str
     deadline: float  # when the invocation ends, seconds since the epoch
     depth: int = 0
+    secret: str | None = field(default=None, repr=False)  # proves the tokens that the instance gives out
     logger: Logger = logger  # its lines bear the ids of instance and activity
     intentions: list[Intention] = field(default_factory=list)
 
@@ -296,6 +307,17 @@ class ActivityContext:
         """
         _check_name(instance_id, "an instance id")
         self.intentions.append(Intention(ItemCommand.RUN, self._unique(), {"instance_id": instance_id}))
+
+    def callback_path(self, name: str) -> str:
+        """Return the path of the API under which the HttpEndpoint that waits under `name` can be called.
+
+        It is the same each time, and good before the wait is there. Raises ValueError if nothing in the
+        workflow waits so.
+        """
+        _check_name(name, "a callback's name")
+        if self.secret is None:
+            raise ValueError("no HttpEndpoint of this workflow waits for a callback")
+        return f"/callbacks/{make_callback_token(self.tenant, self.instance_id, name, self.secret)}"
 
     def _unique(self) -> str:
         return derive_id("queued", self.idempotency_key, len(self.intentions))

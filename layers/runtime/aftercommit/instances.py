@@ -11,7 +11,6 @@ from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock, engine
 from aftercommit.activations import activation_key_of, activation_put
-from aftercommit.activities import RunTask
 from aftercommit.definition import Definition
 from aftercommit.definitions import load_definition
 from aftercommit.errors import (
@@ -94,7 +93,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         revision=0,
         activation_key=activation_key,
         # Only where tokens can be given out: the heads of most instances just fit into a KB.
-        secret=new_token() + new_token() if _gives_tokens(birth.definition) else None,
+        secret=new_token() + new_token() if birth.definition.gives_tokens else None,
         correlation_id=birth.correlation_id,
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
@@ -112,10 +111,6 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     head.snapshot = inline
     activation = [activation_put(activation_key, birth.instance_id)] if activation_key else []
     return [Put("head", head, absent), *puts, *activation]
-
-
-def _gives_tokens(definition: Definition) -> bool:
-    return any(isinstance(each, RunTask) for each in definition.activities.values())
 
 
 def head_of(puts: list[Put]) -> HeadRow:

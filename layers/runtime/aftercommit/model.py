@@ -117,7 +117,9 @@ class Bookmark:
 
     bookmark_id: str
     execution_id: str
-    waits_for: str  # "child" (whose id derives from the execution's), "retry", "timer", "stimulus" or "task"
+    # "child" (whose id derives from the execution's), "retry", "timer", "stimulus", "callback", "task", or
+    # "request" (a start point that the instance did not start at)
+    waits_for: str
     until: str | None = None  # when a retry or timer is due
     stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload, execution_id?}
     multi_use: bool = False  # whether it stays when it is resumed
@@ -168,6 +170,7 @@ class State:
     ready: list[str] = field(default_factory=list)  # execution ids of steps, in the order to run
     bookmarks: dict[str, Bookmark] = field(default_factory=dict)
     output: Json = None
+    response: dict[str, Json] | None = None  # {status, headers, body}: what answers the request it started at
     failure: Failure | None = None  # why it faulted
     sizes: dict[str, int] | None = None  # bytes by variable; measured when first needed, never stored
     bytes: int = 0  # their sum
@@ -195,6 +198,8 @@ class State:
             written["bookmarks"] = {key: each.to_json() for key, each in self.bookmarks.items()}
         if self.output is not None:
             written["output"] = self.output
+        if self.response is not None:
+            written["response"] = self.response
         if self.failure:
             written["failure"] = self.failure.to_json()
         return written
@@ -229,6 +234,7 @@ class State:
             ready=written.get("ready", []),
             bookmarks={key: Bookmark(key, **each) for key, each in written.get("bookmarks", {}).items()},
             output=written.get("output"),
+            response=written.get("response"),
             failure=Failure(**written["failure"]) if "failure" in written else None,
         )
 

@@ -1,7 +1,9 @@
 """What operators and outside callers do to running things, beside starting them: each one call of the API."""
 
 from aftercommit import clock
+from aftercommit.activities.http_endpoint import callback_stimulus
 from aftercommit.bookmarks import stimulus_id_of
+from aftercommit.callbacks import callback_put, read_callback_token
 from aftercommit.errors import (
     ConditionFailedError,
     ConflictError,
@@ -9,14 +11,13 @@ from aftercommit.errors import (
     NotFoundError,
     TooLargeError,
 )
-from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
+from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id, new_token
 from aftercommit.intentions import begin_stimulus_id, event_name, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX, REQUEST_DAYS
 from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, canonical, size_of
 from aftercommit.outbox import body_of, find_item, item_put
 from aftercommit.schema import check_storable
-from aftercommit.tables import ItemRow, RequestRow, key_of
-from aftercommit.tokens import callback_put
+from aftercommit.tables import CallbackRow, ItemRow, RequestRow, key_of
 from aftercommit.writes import Delete, Put, Update, commit
 
 
@@ -110,6 +111,40 @@ def resume_by_token(tenant: str, token: str, value: Json) -> None:
         commit([callback_put(tenant, token, value, clock.now())])
     except ConditionFailedError:
         raise NotFoundError("no such bookmark", field="token") from None
+
+
+def call_back(tenant: str, token: str, request: dict[str, Json]) -> None:
+    """Store the stimulus of a callback, with the request as its input; the first call of an address counts.
+
+    Raises NotFoundError, the same for a token that is forged, used, another tenant's, or of an instance that
+    has ended. The row that says so lives as long as the instance; a stimulus is forgotten before.
+    """
+    head, name = read_callback_token(tenant, token)
+    at = clock.now()
+    stimulus = callback_stimulus(head.instance_id, name)
+    intention = intend_stimulus(
+        derive_id("callback", head.instance_id, name),
+        at=at,
+        name=stimulus["name"],
+        payload=stimulus["payload"],
+        value=request,
+        instance_id=head.instance_id,
+    )
+    used = CallbackRow(
+        head.instance_key,
+        f"callback#{derive_id('callback', name)}",
+        item_id=intention.item_id,
+        nonce=new_token(),
+        created_at=clock.to_text(at),
+    )
+    unused = CallbackRow.instance_key.does_not_exist()  # closes: called before, or twice at once
+    item = item_put(tenant, stimulus_id_of(stimulus), intention, at)
+    try:
+        commit([Put("callback", used, unused), item])
+    except ConditionFailedError:
+        # After a lost answer the row may be our own.
+        if CallbackRow.get(used.instance_key, used.row, consistent_read=True).nonce != used.nonce:
+            raise NotFoundError("no such callback", field="token") from None
 
 
 def replay(tenant: str, stimulus_id: str, item_id: str) -> str:

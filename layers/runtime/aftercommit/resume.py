@@ -6,6 +6,7 @@ from the state, and only acks.
 
 from aftercommit import clock
 from aftercommit.burst import Burst, Worker
+from aftercommit.callbacks import callback_put
 from aftercommit.errors import ConditionFailedError, InstanceEndedError, NotFoundError
 from aftercommit.functions import failure_of
 from aftercommit.instances import lease
@@ -13,7 +14,6 @@ from aftercommit.limits import LEASE_MARGIN_SECONDS
 from aftercommit.model import Json, Resume
 from aftercommit.outbox import ack, body_of, give_up, settle
 from aftercommit.tables import ItemRow
-from aftercommit.tokens import callback_put
 from aftercommit.writes import commit
 
 

@@ -229,6 +229,20 @@ class IncidentRow(Row):
     attention = AttentionIndex()
 
 
+class CallbackRow(Row):
+    """A callback address that was called: put only if absent, so that it counts once for good."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)
+    row = UnicodeAttribute(range_key=True)  # callback#<hash of its name>
+    item_id = UnicodeAttribute()  # the stimulus that the call has become
+    nonce = UnicodeAttribute()  # by which its writer knows it after an unknown outcome
+    created_at = UnicodeAttribute()
+
+
 # --- what stimuli find ---
 
 

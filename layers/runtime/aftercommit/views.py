@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
+from aftercommit.activities.http_endpoint import callback_name
 from aftercommit.errors import (
     MalformedRequestError,
     MalformedRowError,
@@ -28,7 +29,7 @@ from aftercommit.tables import (
     revision_name,
     split_key,
 )
-from aftercommit.tokens import make_token
+from aftercommit.tokens import make_callback_token, make_token
 
 # A page that few instances match ends here, and its cursor goes on.
 _EXAMINED_MAX = 1_000
@@ -93,6 +94,7 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
         **_summary(head),
         "input": state.inputs,
         "output": state.output,
+        "response": state.response,
         "variables": state.variables,
         "failure": state.failure.to_json() if state.failure else None,
         "bookmarks": [_bookmark(head, state, each) for each in state.bookmarks.values()],
@@ -108,6 +110,11 @@ def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json
         shown["inputs"] = execution.memory["inputs"]
         shown["activity_id"] = execution.activity_id
         shown["token"] = make_token(head.tenant, head.instance_id, bookmark.bookmark_id, head.secret)
+    if bookmark.waits_for == "callback":
+        token = make_callback_token(
+            head.tenant, head.instance_id, callback_name(bookmark.stimulus or {}), head.secret
+        )
+        shown["callback_path"] = f"/callbacks/{token}"
     if bookmark.waits_for == "child":
         shown["instance_id"] = derive_child_id(bookmark.execution_id)
     return shown

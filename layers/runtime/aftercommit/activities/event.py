@@ -163,6 +163,10 @@ class RunTask(Activity):
         """Say so: it does."""
         return True
 
+    def gives_tokens(self) -> bool:
+        """Say so: whoever completes the task holds one."""
+        return True
+
     def enter(self, visit: Visit) -> None:
         """Offer the task."""
         visit.memory["inputs"] = visit.evaluate(self.inputs or {})
