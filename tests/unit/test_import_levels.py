@@ -15,6 +15,7 @@ LEVELS = [
     {"model", "settings"},
     # what definitions are made of
     {"intentions", "sandbox", "sizes"},
+    {"joins"},
     {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
@@ -35,19 +36,19 @@ LEVELS = [
         "activities.timers",
         "activities.try_",
     },
-    {"activities.if_"},
+    {"activities.bulk_dispatch_workflows", "activities.if_"},
     {"activities"},
     {"definition"},
     {"engine", "workflow"},
     # what is stored and sent
     {"queue", "requests", "tables"},
     {"writes"},
-    {"bookmarks", "definitions", "incidents"},
+    {"bookmarks", "definitions", "incidents", "tallies"},
     {"instances", "outbox", "triggers"},
     {"checkpoint", "tokens"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
-    {"cancel", "delete", "deliver", "operations", "publish", "resume", "run", "start", "stimulate"},
+    {"cancel", "delete", "deliver", "join", "operations", "publish", "resume", "run", "start", "stimulate"},
     {"client", "commands", "direct", "sweep", "views"},
     {"__init__"},
 ]

@@ -5,6 +5,7 @@ This is what workflows are written with; docs/writing-workflows.md shows how.
 
 from aftercommit.activities import (
     Break,
+    BulkDispatchWorkflows,
     Correlate,
     Delay,
     DispatchWorkflow,
@@ -33,6 +34,7 @@ from aftercommit.workflow import Workflow
 __all__ = [
     "ActivityContext",
     "Break",
+    "BulkDispatchWorkflows",
     "Correlate",
     "Delay",
     "DispatchWorkflow",

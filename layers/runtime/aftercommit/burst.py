@@ -11,14 +11,16 @@ from aftercommit.activities.step import Step
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
+    ConditionFailedError,
     InstanceEndedError,
     ItemSettledError,
+    NotFoundError,
     UnknownActivityError,
     WorkerDiedError,
 )
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
-from aftercommit.instances import Held, find_head, load
-from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
+from aftercommit.instances import Held, find_head, lease, load
+from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import (
     Abort,
@@ -32,10 +34,10 @@ from aftercommit.model import (
     Start,
     State,
 )
-from aftercommit.outbox import open_stimuli
+from aftercommit.outbox import ack, give_up, open_stimuli, settle
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow
+from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Update
 
 UNKNOWN_ACTIVITY_DELAY_SECONDS = 60
@@ -259,3 +261,24 @@ class Burst:
             return find_function(step.activity).retry
         except UnknownActivityError:
             return NO_RETRY
+
+
+def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
+    """Continue the instance that an item is for by a command, and ack the item in the commit that follows.
+
+    A second delivery finds nothing that the command applies to, and only acks. Raises LeaseHeldError while
+    another worker has the instance.
+    """
+    try:
+        head = lease(item.tenant, item.instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=True)
+    except InstanceEndedError:
+        settle(item)  # nothing waits any more
+        return
+    except NotFoundError as error:
+        # Its instance is gone (a table restored alone): seen by an operator, and out of the way.
+        try:
+            give_up(item, failure_of(error))
+        except ConditionFailedError:
+            return
+        return
+    Burst(head, worker).run(command, ack=ack(item, clock.now()))

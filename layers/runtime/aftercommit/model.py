@@ -47,6 +47,7 @@ class ItemCommand(StrEnum):
     START = "start"  # create and run a child
     RESUME = "resume"  # continue an instance at one of its bookmarks
     CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
+    JOIN = "join"  # continue an instance when the children of a bulk dispatch have ended
     STIMULUS = "stimulus"  # start and resume whatever it matches
 
 
@@ -116,7 +117,8 @@ class Bookmark:
 
     bookmark_id: str
     execution_id: str
-    waits_for: str  # "child" (whose id derives from the execution's), "retry", "timer", "stimulus" or "task"
+    # "child" (whose id derives from the execution's), "children", "retry", "timer", "stimulus" or "task"
+    waits_for: str
     until: str | None = None  # when a retry or timer is due
     stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload}
 
@@ -130,6 +132,51 @@ class Bookmark:
         return written
 
 
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A child's place in the bulk dispatch that has started it."""
+
+    join_id: str
+    index: int
+    total: int
+    rows: int  # in which the endings are tallied
+    lanes: int | None = None  # as many run at once: the end of this one wakes the one so much further on
+    awaited: bool = False  # whether the parent waits for them
+    channel: str | None = None
+
+    @property
+    def row(self) -> int:
+        """The row in which this one's ending is tallied."""
+        return self.index % self.rows
+
+    @property
+    def follower(self) -> int | None:
+        """The index of the one that sleeps until this one has ended."""
+        after = self.index + self.lanes if self.lanes else self.total
+        return after if after < self.total else None
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether it is stored asleep, until the one before it in its lane has ended."""
+        return self.lanes is not None and self.index >= self.lanes
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it without what is absent."""
+        written: dict[str, Json] = {
+            "join_id": self.join_id,
+            "index": self.index,
+            "total": self.total,
+            "rows": self.rows,
+        }
+        if self.lanes is not None:
+            written["lanes"] = self.lanes
+        if self.awaited:
+            written["awaited"] = True
+        if self.channel is not None:
+            written["channel"] = self.channel
+        return written
+
+
 @dataclass(slots=True)
 class Parent:
     """Who started an instance from inside a workflow; `bookmark_id` is set while that one waits for it."""
@@ -137,13 +184,26 @@ class Parent:
     instance_id: str
     item_id: str = ""  # its dispatch: only for the birth, whose head keeps it
     bookmark_id: str | None = None
+    join: Join | None = None  # of one among many
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what is absent, or in the head anyway."""
-        written = {"instance_id": self.instance_id}
+        written: dict[str, Json] = {"instance_id": self.instance_id}
         if self.bookmark_id:
             written["bookmark_id"] = self.bookmark_id
+        if self.join:
+            written["join"] = self.join.to_json()
         return written
+
+    @classmethod
+    def from_json(cls, written: dict[str, Json]) -> "Parent":
+        """Read it back."""
+        join = written.get("join")
+        return cls(
+            written["instance_id"],
+            bookmark_id=written.get("bookmark_id"),
+            join=Join(**join) if join else None,
+        )
 
 
 @dataclass(slots=True)
@@ -217,7 +277,7 @@ class State:
             inputs=written["inputs"],
             status=InstanceStatus(status),
             correlation_id=correlation_id,
-            parent=Parent(**written["parent"]) if "parent" in written else None,
+            parent=Parent.from_json(written["parent"]) if "parent" in written else None,
             depth=written.get("depth", 0),
             trigger=written.get("trigger"),
             variables=written.get("variables", {}),
@@ -345,9 +405,9 @@ class Intention:
     """An effect to happen after the commit; becomes an outbox item.
 
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
-    depth}; for resume: {instance_id, bookmark_id, outcome, value?}; for cancel: {instance_id, item_id,
-    more?}, `more` being a list of such pairs; for stimulus: {stimulus, value?, correlation_id?,
-    instance_id?}.
+    depth, join?}; for resume: {instance_id, bookmark_id, outcome, value?}; for cancel: {instance_id, item_id,
+    more?}, `more` being a list of such pairs, or of a bulk {instance_id, item_id, join_id}; for stimulus:
+    {stimulus, value?, correlation_id?, instance_id?}; for join: what `joins.judge` reads.
     """
 
     command: ItemCommand
@@ -363,6 +423,16 @@ class Intention:
     def from_json(cls, written: dict[str, Json]) -> "Intention":
         """Read it back."""
         return cls(ItemCommand(written["command"]), written["item_id"], written["body"])
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How a child of a bulk dispatch has ended: for its dispatch, and for the tally of its parent's join."""
+
+    owner_id: str  # the parent
+    join: Join
+    outcome: str
+    output: str | None  # JSON of its output, or of its failure; None: too large to be passed on
 
 
 @dataclass(slots=True)
@@ -389,6 +459,7 @@ class Decision:
     gone: list[Bookmark] = field(default_factory=list)  # and those that none can any more
     incidents: list[Incident] = field(default_factory=list)
     journal: list[dict[str, Json]] = field(default_factory=list)
+    mark: Mark | None = None  # its ending, if it is one of a bulk
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

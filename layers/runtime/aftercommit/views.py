@@ -112,6 +112,8 @@ def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json
         shown["token"] = make_token(head.tenant, head.instance_id, bookmark.bookmark_id, head.secret)
     if bookmark.waits_for == "child":
         shown["instance_id"] = derive_child_id(bookmark.execution_id)
+    if bookmark.waits_for == "children":
+        shown["total"] = state.executions[bookmark.execution_id].memory["total"]
     return shown
 
 
@@ -256,6 +258,8 @@ def show_item(row: ItemRow) -> dict[str, Json]:
         item_id=row.item_id,
         command=row.command,
         status=row.status,
+        outcome=row.outcome,
+        asleep=row.asleep,
         instance_id=row.instance_id,
         definition_id=row.definition_id,
         version=int(row.version) if row.version else None,
