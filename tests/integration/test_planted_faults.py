@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from aftercommit import checkpoint, deliver, engine, instances, outbox, resume, start, sweep, writes
+from aftercommit import burst, checkpoint, deliver, engine, instances, outbox, start, sweep, writes
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Put, Update
 from tests.simulation import world
@@ -66,7 +66,7 @@ def test_ack_without_its_condition_is_found(monkeypatch):
         return replace(real_ack(item, at), condition=ItemRow.owner_key.exists())
 
     real_ack = outbox.ack
-    for module in (outbox, start, resume):
+    for module in (outbox, start, burst):
         monkeypatch.setattr(module, "ack", ack)
     found = checks_of(first_violation("refused-yet-sent", FaultKind.FREEZE))
     assert found & {"check_i3_no_duplicate", "check_i7_endings_are_told"}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.ids import derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
+from tests.simulation import bulk_checks
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
 from tests.simulation.story import Story, Told, plain
 
@@ -358,6 +359,7 @@ CHECKS = (
     check_one_send_per_claim,
     check_expectations,
     check_no_surprise,
+    *bulk_checks.CHECKS,
 )
 
 

@@ -37,6 +37,7 @@ class Told:
     head: Plain
     rows: list[Plain] = field(default_factory=list)
     incidents: list[Plain] = field(default_factory=list)
+    tallies: list[Plain] = field(default_factory=list)
     states: dict[int, Plain] = field(default_factory=dict)  # snapshot by revision
     statuses: dict[int, str] = field(default_factory=dict)
     decisions: list[tuple[Plain, Plain, Decision]] = field(default_factory=list)  # (row, command, decision)
@@ -105,6 +106,8 @@ def read_story(scenario: Scenario, world: World) -> Story:
             instances[key].rows.append(plain(item))
         elif key in instances and name.startswith("incident#"):
             instances[key].incidents.append(plain(item))
+        elif key in instances and name.startswith("count#"):
+            instances[key].tallies.append(plain(item))
     triggers = {
         item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
         for item in world.dynamodb.tables["outbox"].rows.values()
@@ -129,7 +132,7 @@ def _fold(told: Told, definitions: dict[tuple[str, int], Definition], trigger: P
         head["instance_id"],
         written["inputs"],
         correlation_id=head.get("correlation_id"),
-        parent=Parent(**written["parent"]) if "parent" in written else None,
+        parent=Parent.from_json(written["parent"]) if "parent" in written else None,
         depth=written.get("depth", 0),
         trigger=trigger,
     )

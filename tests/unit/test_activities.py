@@ -183,6 +183,7 @@ def test_a_branch_for_another_outcome_is_passed_by():
 def test_the_catalogue_is_what_a_tree_may_name():
     assert sorted(TYPES) == [
         "Break",
+        "BulkDispatchWorkflows",
         "Correlate",
         "Delay",
         "DispatchWorkflow",
@@ -208,7 +209,7 @@ def test_the_catalogue_is_what_a_tree_may_name():
 
 def test_only_what_gives_something_has_a_result():
     giving = {name for name, each in TYPES.items() if "result" in each.properties}
-    assert giving == {"DispatchWorkflow", "Event", "RunTask", "Step"}
+    assert giving == {"BulkDispatchWorkflows", "DispatchWorkflow", "Event", "RunTask", "Step"}
 
 
 def test_a_property_that_an_activity_lacks_is_refused():
