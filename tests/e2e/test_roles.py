@@ -97,6 +97,7 @@ MAY = [
     ("run", "delete_item", "InstancesTable"),
     ("deliver", "get_item", "OutboxTable"),
     ("deliver", "update_item", "OutboxTable"),
+    ("deliver", "update_item", "InstancesTable"),
     ("sweep", "update_item", "InstancesTable"),
     ("sweep", "delete_item", "OutboxTable"),
     ("sweep", "delete_item", "InstancesTable"),

@@ -106,9 +106,9 @@ def check_bulk_is_told_once(story: Story) -> Violations:
         parent = story.instances[bulk.owner_id]
         if len(bulk.ends) > 1:
             yield f"{bulk.owner_id} was told {len(bulk.ends)} ends of one bulk"
-        if bulk.items[0].get("wait") and parent.head["status"] == "completed" and not bulk.ends:
-            if not story.scenario.drops:
-                yield f"{bulk.owner_id} completed without being told the end of its bulk"
+        over = bulk.items[0].get("wait") and parent.head["status"] == "completed"
+        if over and not bulk.ends and not story.scenario.drops:
+            yield f"{bulk.owner_id} completed without being told the end of its bulk"
         handed = Counter(child["index"] for each in bulk.batches for child in each["value"]["batch"])
         for index, times in handed.items():
             if times > 1:

@@ -40,6 +40,8 @@ def check_i1_no_ghost(story: Story) -> Violations:
         told = story.instances.get(effect.instance_id)
         if told is None:
             yield f"effect {effect.activity} of {effect.instance_id}, which does not exist"
+        elif told.head["status"] == "cancelled":
+            continue  # over a step that ran just then: its instance was decided, its end was not its own
         elif effect.idempotency_key not in _executions(told):
             yield f"effect {effect.activity} of {effect.instance_id}, in an execution that no revision knows"
 

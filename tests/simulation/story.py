@@ -43,6 +43,11 @@ class Told:
     decisions: list[tuple[Plain, Plain, Decision]] = field(default_factory=list)  # (row, command, decision)
     unreadable: str | None = None
 
+    def take(self, name: str, row: Plain) -> None:
+        """Take in one of its rows."""
+        kinds = {"revision": self.rows, "incident": self.incidents, "count": self.tallies}
+        kinds.get(name.partition("#")[0], []).append(row)
+
     @property
     def instance_id(self) -> str:
         """The instance's id."""
@@ -102,12 +107,8 @@ def read_story(scenario: Scenario, world: World) -> Story:
         if key in instances and name == f"snapshot#{instances[key].head['revision']:010}":
             # Large snapshots have a row of their own, which the head names by its revision.
             instances[key].head.setdefault("snapshot", item["snapshot"]["S"])
-        elif key in instances and name.startswith("revision#"):
-            instances[key].rows.append(plain(item))
-        elif key in instances and name.startswith("incident#"):
-            instances[key].incidents.append(plain(item))
-        elif key in instances and name.startswith("count#"):
-            instances[key].tallies.append(plain(item))
+        elif key in instances:
+            instances[key].take(name, plain(item))
     triggers = {
         item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
         for item in world.dynamodb.tables["outbox"].rows.values()
