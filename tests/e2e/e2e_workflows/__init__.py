@@ -1,5 +1,6 @@
 """The example, and workflows whose steps sleep, die, overreach and fail: deployed by the end-to-end tests."""
 
+from e2e_workflows.bulks import bulk, bulk_child
 from e2e_workflows.steps import (
     beyond_rights,
     deadly,
@@ -18,6 +19,8 @@ __all__ = [
     "asking",
     "beginning",
     "beyond_rights",
+    "bulk",
+    "bulk_child",
     "deadly",
     "deciding",
     "faulty",
