@@ -95,6 +95,7 @@ MAY = [
     ("run", "get_item", "DefinitionsTable"),
     ("run", "update_item", "OutboxTable"),
     ("run", "delete_item", "InstancesTable"),
+    ("run", "delete_item", "OutboxTable"),
     ("deliver", "get_item", "OutboxTable"),
     ("deliver", "update_item", "OutboxTable"),
     ("deliver", "update_item", "InstancesTable"),
@@ -102,6 +103,9 @@ MAY = [
     ("sweep", "delete_item", "OutboxTable"),
     ("sweep", "delete_item", "InstancesTable"),
     ("publish", "put_item", "DefinitionsTable"),
+    ("publish", "query", "OutboxTable"),
+    ("publish", "put_item", "OutboxTable"),
+    ("publish", "delete_item", "OutboxTable"),
 ]
 
 MAY_NOT = [
@@ -110,7 +114,6 @@ MAY_NOT = [
     ("api", "receive_message", "CommandQueueUrl"),
     ("api", "send_message", "CommandDeadLetterQueueUrl"),
     ("run", "put_item", "DefinitionsTable"),
-    ("run", "delete_item", "OutboxTable"),
     ("run", "scan", "OutboxTable"),
     ("run", "purge_queue", "CommandQueueUrl"),
     ("run", "send_message", "TickQueueUrl"),
@@ -125,7 +128,7 @@ MAY_NOT = [
     ("sweep", "put_item", "DefinitionsTable"),
     ("sweep", "receive_message", "CommandQueueUrl"),
     ("publish", "get_item", "InstancesTable"),
-    ("publish", "put_item", "OutboxTable"),
+    ("publish", "update_item", "OutboxTable"),
     ("publish", "delete_item", "DefinitionsTable"),
     ("publish", "send_message", "CommandQueueUrl"),
 ]

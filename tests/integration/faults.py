@@ -36,6 +36,7 @@ class _Plan:
     match: str
     skip: int
     struck: int = 0
+    act: Callable[[], object] | None = None
 
     def strikes(self, text: str) -> bool:
         if self.times <= 0 or self.match not in text:
@@ -76,6 +77,14 @@ class Faults:
         self._after.append(plan)
         return plan
 
+    def meanwhile(self, operation: str, act: Callable[[], object]) -> None:
+        """Let others act just before the next such call takes effect."""
+        self._before.append(_Plan(operation, {}, 1, "", 0, act=act))
+
+    def right_after(self, operation, act, *, match="", skip=0):
+        """Let something happen right after a call took effect, before its answer comes."""
+        self._after.append(_Plan(operation, {}, 1, match, skip, act=act))
+
     def count(self, operation: str) -> int:
         return sum(1 for name, _ in self.sent if name == operation)
 
@@ -94,6 +103,9 @@ class Faults:
         self.sent.append((model.name, json.loads(text) if text.startswith("{") else {}))
         for plan in self._before:
             if plan.operation == model.name and plan.strikes(text):
+                if plan.act:
+                    plan.act()
+                    continue
                 if isinstance(plan.error, BaseException):
                     raise plan.error
                 return SimpleNamespace(status_code=400, headers={}), plan.error
@@ -102,4 +114,7 @@ class Faults:
     def _on_answer(self, model, context, **_):
         for plan in self._after:
             if plan.operation == model.name and plan.strikes(context.get("text", "")):
+                if plan.act:
+                    plan.act()
+                    continue
                 raise plan.error

@@ -185,6 +185,7 @@ def test_the_catalogue_is_what_a_tree_may_name():
         "Break",
         "BulkDispatchWorkflows",
         "Correlate",
+        "Cron",
         "Delay",
         "DispatchWorkflow",
         "Event",
@@ -202,6 +203,7 @@ def test_the_catalogue_is_what_a_tree_may_name():
         "StartAt",
         "Step",
         "Switch",
+        "Timer",
         "Try",
         "While",
     ]
@@ -209,7 +211,16 @@ def test_the_catalogue_is_what_a_tree_may_name():
 
 def test_only_what_gives_something_has_a_result():
     giving = {name for name, each in TYPES.items() if "result" in each.properties}
-    assert giving == {"BulkDispatchWorkflows", "DispatchWorkflow", "Event", "RunTask", "Step"}
+    assert giving == {
+        "BulkDispatchWorkflows",
+        "Cron",
+        "DispatchWorkflow",
+        "Event",
+        "RunTask",
+        "StartAt",
+        "Step",
+        "Timer",
+    }
 
 
 def test_a_property_that_an_activity_lacks_is_refused():

@@ -14,6 +14,7 @@ LEVELS = [
     {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths"},
     {"model", "settings"},
     # what definitions are made of
+    {"schedules"},
     {"intentions", "sandbox", "sizes"},
     {"joins"},
     {"expressions", "scopes"},
@@ -41,11 +42,11 @@ LEVELS = [
     {"definition"},
     {"engine", "workflow"},
     # what is stored and sent
-    {"queue", "requests", "tables"},
-    {"writes"},
+    {"queue", "tables"},
+    {"requests", "writes"},
     {"bookmarks", "definitions", "incidents", "tallies"},
     {"instances", "outbox", "triggers"},
-    {"checkpoint", "tokens"},
+    {"checkpoint", "occurrences", "tokens"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
     {"cancel", "delete", "deliver", "join", "operations", "publish", "resume", "run", "start", "stimulate"},

@@ -13,6 +13,7 @@ from aftercommit.model import (
     Outcome,
     State,
 )
+from aftercommit.schedules import next_of
 
 _CANCELS_MAX = 25  # children that one intention speaks of
 OUTCOME_OF_ENDING = {
@@ -55,6 +56,50 @@ def as_part(start: Intention, join: Join, *, joins: bool) -> Intention:
     """Return a start as that of one of a bulk, named by its place; `joins`: its ending is counted."""
     more = {"join": join.to_json()} if joins else {}
     return Intention(start.command, part_name(join.join_id, join.index), {**start.body, **more})
+
+
+def intend_occurrence(
+    owner: str,
+    definition_id: str,
+    version: int,
+    activity_id: str,
+    *,
+    schedule: dict[str, Json],
+    at: float,
+) -> Intention:
+    """Intend the start of a definition of `owner` at one time of its schedule.
+
+    The instance's id derives from the time, so that no time starts two, whatever version is published.
+    """
+    text = clock.to_text(at)
+    item_id = derive_id("occurrence", activity_id, text)
+    body = {
+        "instance_id": derive_id("scheduled", owner, definition_id, item_id),
+        "owner": owner,
+        "definition_id": definition_id,
+        "version": version,
+        "input": {},
+        "depth": 0,
+        "trigger": {"activity_id": activity_id, "value": {"at": text}},
+        "schedule": schedule,
+    }
+    return Intention(ItemCommand.START, item_id, body, deliver_at=at)
+
+
+def intend_next_occurrence(body: dict[str, Json], after: float) -> Intention | None:
+    """Intend the occurrence after one; those that were missed meanwhile collapse into that one."""
+    last = clock.from_text(body["trigger"]["value"]["at"])
+    at = next_of(body["schedule"], after, last=last)
+    if at is None:
+        return None
+    return intend_occurrence(
+        body["owner"],
+        body["definition_id"],
+        body["version"],
+        body["trigger"]["activity_id"],
+        schedule=body["schedule"],
+        at=at,
+    )
 
 
 def begin_stimulus_id(at: float) -> str:

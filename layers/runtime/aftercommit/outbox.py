@@ -17,7 +17,7 @@ from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, MalformedRowError
 from aftercommit.ids import derive_id, derive_shard, part_name
 from aftercommit.incidents import incident_put
-from aftercommit.intentions import begin_stimulus_id
+from aftercommit.intentions import begin_stimulus_id, intend_next_occurrence
 from aftercommit.limits import (
     BULK_CHILDREN_MAX,
     JOIN_LOOK_SECONDS_MAX,
@@ -40,7 +40,7 @@ from aftercommit.model import (
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow, key_of
 from aftercommit.tallies import leave_out, mark_actions, tally_writes
-from aftercommit.writes import Put, Update, Write, commit, commit_unread
+from aftercommit.writes import Delete, Put, Update, Write, commit, commit_unread
 
 _DAY_SECONDS = 86_400
 _LOOK_BACK = 2  # times the longest that a stimulus stays open
@@ -249,6 +249,28 @@ def ack(item: ItemRow, at: float) -> Update:
     )
 
 
+def settlement(item: ItemRow, at: float) -> list[Write]:
+    """Return the writes that settle an item as done, with the effect of a start or with none.
+
+    An occurrence goes, and the next one takes its place: a message that speaks of it still finds no item.
+    """
+    if not is_occurrence(item):
+        return [ack(item, at)]
+    undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: it fires twice, or is not published any more
+    same = ItemRow.version == item.version  # closes: another version was published, and has taken it over
+    return [Delete("ack", ItemRow(item.owner_key, item.item_id), undone & same), *_next_occurrence(item, at)]
+
+
+def is_occurrence(item: ItemRow) -> bool:
+    """Whether an item is one time of a published schedule: no other start is due later."""
+    return item.command == ItemCommand.START.value and item.deliver_at is not None
+
+
+def _next_occurrence(item: ItemRow, at: float) -> list[Write]:
+    following = intend_next_occurrence(body_of(item), at) if is_occurrence(item) else None
+    return [item_put(item.tenant, item.owner_id, following, at)] if following else []
+
+
 def withdrawal(item: ItemRow, withdrawn_item_id: str, *more: Action) -> Update:
     """Return the write that withdraws an undone item of the same owner, a dispatch or a join, for good."""
     actions = [
@@ -264,7 +286,7 @@ def withdrawal(item: ItemRow, withdrawn_item_id: str, *more: Action) -> Update:
 def settle(item: ItemRow) -> None:
     """Ack an item that has nothing (more) to do; one that is settled already stays as it is."""
     try:
-        commit([ack(item, clock.now())])
+        commit(settlement(item, clock.now()))
     except ConditionFailedError:
         return
 
@@ -313,7 +335,8 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
     """Fail an undone item for good, with its consequence in the same commit.
 
     A parent that waits is resumed with DispatchFailed; the start of one of a bulk is marked and counted as
-    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner.
+    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner. Of an occurrence,
+    the next one is armed: a time that failed ends no schedule.
     Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
     """
     at = clock.now()
@@ -328,7 +351,7 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
     mark = mark_give_up(item, failure)
     if mark:
         actions += mark_actions(mark)
-    if item.command == ItemCommand.STIMULUS.value:
+    if item.command == ItemCommand.STIMULUS.value or is_occurrence(item):
         actions.append(ItemRow.ttl.set(int(at) + settings().dead_letter_days * _DAY_SECONDS))
     failed = Update(
         "failed",
@@ -336,7 +359,7 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         actions,
         ItemRow.status == ItemStatus.UNDONE.value,  # closes: a start admitted meanwhile has its child
     )
-    writes: list[Write] = [failed]
+    writes: list[Write] = [failed, *_next_occurrence(item, at)]
     if mark:
         writes += tally_writes(item.tenant, mark, at)
     # A stimulus that failed is the dead letter itself: kept for a while to be read and replayed.

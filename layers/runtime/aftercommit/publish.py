@@ -26,11 +26,12 @@ from aftercommit.functions import registered_names
 from aftercommit.limits import NESTING_MAX
 from aftercommit.log import logger
 from aftercommit.model import Json
+from aftercommit.occurrences import occurrence_writes
 from aftercommit.schema import check_storable
 from aftercommit.tables import SHARED_TENANT, TriggerRow
 from aftercommit.triggers import trigger_writes, triggers_of
 from aftercommit.workflow import Workflow
-from aftercommit.writes import commit
+from aftercommit.writes import Write, commit
 
 _TRIES_MAX = 10
 
@@ -75,25 +76,39 @@ def publish(owner: str, definition: Definition) -> bool:
         before = find_pointer(owner, definition.definition_id)
         if before == definition.version:
             return False
-        gone = _triggers_of_version(owner, definition.definition_id, before) if before else []
+        replaced = _find_version(owner, definition.definition_id, before)
+        writes = _start_writes(owner, definition.definition_id, (definition, rows), replaced)
         try:
-            commit([*trigger_writes(rows, gone), pointer_put(owner, definition, before)])
+            commit([*writes, pointer_put(owner, definition, before)])
         except ConditionFailedError:
             continue  # others have published meanwhile
         return True
     raise ContentionError(f"workflow {definition.definition_id!r} is being published by others")
 
 
-def _triggers_of_version(owner: str, definition_id: str, version: int) -> list[TriggerRow]:
+Version = tuple[Definition | None, list[TriggerRow]]  # with its trigger rows
+
+
+def _start_writes(owner: str, definition_id: str, now: Version, before: Version) -> list[Write]:
+    return [
+        *trigger_writes(now[1], before[1]),
+        *occurrence_writes(owner, definition_id, now[0], before[0]),
+    ]
+
+
+def _find_version(owner: str, definition_id: str, version: int | None) -> Version:
+    if version is None:
+        return None, []
     try:
-        return triggers_of(owner, load_definition(owner, definition_id, version))
+        definition = load_definition(owner, definition_id, version)
+        return definition, triggers_of(owner, definition)
     except RefusedError as error:
         # It can be replaced or taken back all the same: its rows, left in excess, are passed over.
         logger.warning(
             "start points left behind",
             extra={"definition_id": definition_id, "version": version, "reason": error.message},
         )
-        return []
+        return None, []
 
 
 def put_draft(tenant: str, definition_id: str, data: Json) -> dict[str, Json]:
@@ -138,9 +153,10 @@ def retract(tenant: str, definition_id: str) -> None:
         before = find_pointer(tenant, definition_id)
         if before is None:
             raise NotFoundError(f"no published workflow {definition_id!r}", field="id")
-        gone = _triggers_of_version(tenant, definition_id, before)
+        replaced = _find_version(tenant, definition_id, before)
+        writes = _start_writes(tenant, definition_id, (None, []), replaced)
         try:
-            commit([*trigger_writes([], gone), pointer_delete(tenant, definition_id, before)])
+            commit([*writes, pointer_delete(tenant, definition_id, before)])
         except ConditionFailedError:
             continue  # others have published meanwhile
         return

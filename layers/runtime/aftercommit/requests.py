@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from aftercommit.errors import MalformedRequestError, TooLargeError
 from aftercommit.limits import BODY_BYTES_MAX, NAME_CHARACTERS_MAX
 from aftercommit.model import Json
+from aftercommit.tables import DEFAULT_TENANT
 
-DEFAULT_TENANT = "default"
 _TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 
 

@@ -6,13 +6,23 @@ done. If the worker dies after that, the child is found by its head's `due_at` a
 
 from aftercommit import clock
 from aftercommit.burst import Burst, Worker
-from aftercommit.definitions import find_owner_and_version, load_definition
+from aftercommit.definitions import find_owner_and_version, find_published_version, load_definition
 from aftercommit.errors import ConditionFailedError, RefusedError, UnwritableError
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
+from aftercommit.log import logger
 from aftercommit.model import Failure, Json, Parent, size_of
-from aftercommit.outbox import ack, body_of, give_up, mark_give_up, read_join, refuse, settle
+from aftercommit.outbox import (
+    body_of,
+    give_up,
+    is_occurrence,
+    mark_give_up,
+    read_join,
+    refuse,
+    settle,
+    settlement,
+)
 from aftercommit.queue import Message, Sending, send
 from aftercommit.schema import check_inputs
 from aftercommit.settings import settings
@@ -28,6 +38,10 @@ def start(item: ItemRow, worker: Worker) -> None:
         told = f"dispatches nest deeper than {settings().dispatch_depth_max}"
         _give_up(item, Failure("DispatchTooDeepError", told))
         return
+    if is_occurrence(item) and not _is_published(item, body):
+        logger.info("not started: not what is published", extra={"item_id": item.item_id})
+        settle(item)
+        return
     try:
         head = _admit(item, _prepare(item, body), worker)
     except (RefusedError, UnwritableError) as error:
@@ -35,6 +49,12 @@ def start(item: ItemRow, worker: Worker) -> None:
         return
     if head is not None:
         Burst(head, worker).run()
+
+
+def _is_published(item: ItemRow, body: dict[str, Json]) -> bool:
+    """Whether a tenant still starts what an occurrence speaks of: its own definition may hide a deploy's."""
+    published = find_published_version(item.tenant, body["definition_id"])
+    return published == (body["owner"], body["version"])
 
 
 def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
@@ -66,7 +86,7 @@ def _admit(item: ItemRow, birth: Birth, worker: Worker) -> HeadRow | None:
     puts = birth_puts(birth, at, lease_until=worker.deadline + LEASE_MARGIN_SECONDS)
     head = head_of(puts)
     try:
-        commit([*puts, ack(item, at)])
+        commit([*puts, *settlement(item, at)])
     except ConditionFailedError as error:
         # The item was settled first (by another delivery, which has the child, or by a cancel), or the child
         # is there.

@@ -3,10 +3,11 @@
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.definition import Definition
 from aftercommit.definitions import find_published_version
-from aftercommit.errors import DefinitionRefusedError, ExpressionError
+from aftercommit.errors import DefinitionRefusedError, ExpressionError, InputRefusedError
 from aftercommit.expressions import evaluate
 from aftercommit.limits import START_POINTS_MAX
 from aftercommit.model import Json
+from aftercommit.schema import check_inputs
 from aftercommit.tables import SHARED_TENANT, TriggerRow, key_of, version_name
 from aftercommit.writes import Delete, Put, Write
 
@@ -36,11 +37,23 @@ def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
                 activity_id=path,
             )
             rows[row.stimulus_key, row.row] = row
-    if not faults and len(rows) > START_POINTS_MAX:
-        faults = [("root", f"has {len(rows)} start points; at most {START_POINTS_MAX} can be published")]
+    points = len(rows) + len(definition.schedules())
+    if points and not faults:
+        faults = _find_input_faults(definition)
+    if not faults and points > START_POINTS_MAX:
+        faults = [("root", f"has {points} start points; at most {START_POINTS_MAX} can be published")]
     if faults:
         raise DefinitionRefusedError(faults)
     return list(rows.values())
+
+
+def _find_input_faults(definition: Definition) -> list[tuple[str, str]]:
+    try:
+        check_inputs(definition.inputs, {})
+    except InputRefusedError as error:
+        told = "is required, but what starts at a start point gives no inputs; give it a default"
+        return [(error.field or "inputs", told)]
+    return []
 
 
 def _payload(payload: Json) -> dict[str, Json]:

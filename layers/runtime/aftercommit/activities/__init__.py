@@ -15,7 +15,7 @@ from aftercommit.activities.sequence import Sequence
 from aftercommit.activities.set_variable import SetVariable
 from aftercommit.activities.step import Step
 from aftercommit.activities.switch import Switch
-from aftercommit.activities.timers import Delay, StartAt
+from aftercommit.activities.timers import Cron, Delay, StartAt, Timer
 from aftercommit.activities.try_ import Try
 
 TYPES: dict[str, type[Activity]] = {
@@ -24,6 +24,7 @@ TYPES: dict[str, type[Activity]] = {
         Break,
         BulkDispatchWorkflows,
         Correlate,
+        Cron,
         Delay,
         DispatchWorkflow,
         Event,
@@ -41,6 +42,7 @@ TYPES: dict[str, type[Activity]] = {
         StartAt,
         Step,
         Switch,
+        Timer,
         Try,
         While,
     )
@@ -52,6 +54,7 @@ __all__ = [
     "Break",
     "BulkDispatchWorkflows",
     "Correlate",
+    "Cron",
     "Delay",
     "DispatchWorkflow",
     "Event",
@@ -69,6 +72,7 @@ __all__ = [
     "StartAt",
     "Step",
     "Switch",
+    "Timer",
     "Try",
     "While",
 ]

@@ -320,6 +320,10 @@ class Activity:
         """Return the (name, payload) stimuli that start its workflow; None if it is no start point."""
         return None
 
+    def schedule(self) -> dict[str, Json] | None:
+        """Return the times that start its workflow, as schedules.py reads them; None if there are none."""
+        return None
+
     def takes_time(self) -> bool:
         """Whether it is run by a worker or waits; all else is over within the decision that reaches it."""
         return False
