@@ -209,6 +209,15 @@ SCENARIOS = (
         {"counted": 7, "after": 2},
         limits={"COMMIT_INTENTIONS_MAX": 2},
     ),
+    # The first cancel comes about when the last children are dispatched.
+    Scenario(
+        "bulk-cancelled",
+        (Start("bulk-endless"), Start("bulk", "other")),
+        {"parent": "cancelled", "other": "completed"},
+        {"counted": 3, "after": 1},
+        calls=(Cancel(after=0.1), Cancel(after=30)),
+        limits={"COMMIT_INTENTIONS_MAX": 2},
+    ),
     Scenario("bulk-twice", (Start("bulk-twice"),), _COMPLETED, {"counted": 4, "after": 1}, thorough=False),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),

@@ -309,6 +309,7 @@ bulk_abandoned = Workflow(
         Step(act, name="after"),
     ),
 )
+bulk_endless = Workflow("bulk-endless", root=_bulk(*"abcde", workflow="endless-child", wait=True))
 bulk_twice = Workflow(
     "bulk-twice",
     root=Sequence(Fork(_bulk("a", "b", wait=True), _bulk("c", "d", wait=True)), Step(act, name="after")),
