@@ -12,8 +12,7 @@ from moto.dynamodb.models.table import Table
 from bench.world import Tally, World, deployed
 
 SIZES = (10, 100, 1_000)
-# Per child, what the smallest bulk takes more than the largest is the parent's own, spread over its children.
-UNITS_PER_CHILD_MAX = 40
+UNITS_PER_CHILD_MAX = 25
 
 
 def measure_bulks(sizes: tuple[int, ...] = SIZES) -> dict[int, dict[str, float]]:

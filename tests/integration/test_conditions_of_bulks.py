@@ -12,8 +12,9 @@ from aftercommit.ids import derive_child_id
 from aftercommit.instances import lease
 from aftercommit.join import join
 from aftercommit.limits import JOIN_LOOK_SECONDS_MAX
-from aftercommit.model import Failure, Join, Mark
+from aftercommit.model import Failure
 from aftercommit.outbox import claim, find_item, give_up
+from aftercommit.places import Join, Mark
 from aftercommit.queue import Message
 from aftercommit.tables import ItemRow, TallyRow, key_of, tally_name
 from aftercommit.tallies import ending_writes, wake_update

@@ -6,7 +6,7 @@ import pytest
 
 from aftercommit import checkpoint, join, outbox, tallies
 from aftercommit.joins import judge
-from aftercommit.model import Join
+from aftercommit.places import Join
 from tests.integration.test_planted_faults import checks_of, first_violation, rewrite_commits
 from tests.simulation.faults import FaultKind
 from tests.simulation.runs import Run, simulate

@@ -30,16 +30,8 @@ from aftercommit.limits import (
     MOVES_MAX,
     TRANSACTION_BYTES_MAX,
 )
-from aftercommit.model import (
-    Cancel,
-    Continue,
-    InstanceStatus,
-    ItemCommand,
-    Join,
-    Parent,
-    dumps,
-    size_of,
-)
+from aftercommit.model import Cancel, Continue, InstanceStatus, ItemCommand, Parent, dumps, size_of
+from aftercommit.places import Join
 from tests.unit.test_activities import failure_of
 from tests.unit.test_activities_flow import happen, play
 from tests.unit.test_engine import Run

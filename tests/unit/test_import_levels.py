@@ -11,7 +11,7 @@ ROOT = Path(aftercommit.__file__).parent
 
 LEVELS = [
     # facts and the outside world, one place each
-    {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths"},
+    {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths", "places"},
     {"model", "settings"},
     # what definitions are made of
     {"schedules"},

@@ -25,11 +25,11 @@ from aftercommit.model import (
     Intention,
     ItemCommand,
     Json,
-    Mark,
     command_to_json,
     dumps,
 )
 from aftercommit.outbox import item_put
+from aftercommit.places import Mark
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name
 from aftercommit.tallies import ending_writes, hurry, leave_out
 from aftercommit.writes import Put, Update, Write, commit

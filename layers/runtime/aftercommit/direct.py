@@ -34,9 +34,7 @@ from aftercommit.model import (
     InstanceStatus,
     Intention,
     ItemCommand,
-    Join,
     Json,
-    Mark,
     Outcome,
     Parent,
     Raise,
@@ -47,6 +45,7 @@ from aftercommit.model import (
     canonical,
     dumps,
 )
+from aftercommit.places import Join, Mark
 from aftercommit.schema import check_inputs
 from aftercommit.settings import Settings
 from aftercommit.workflow import Workflow

@@ -8,11 +8,11 @@ from aftercommit.model import (
     InstanceStatus,
     Intention,
     ItemCommand,
-    Join,
     Json,
     Outcome,
     State,
 )
+from aftercommit.places import Join
 from aftercommit.schedules import next_of
 
 _CANCELS_MAX = 25  # children that one intention speaks of

@@ -11,8 +11,9 @@ from aftercommit.errors import ConditionFailedError
 from aftercommit.ids import part_name
 from aftercommit.joins import End, HandOver, Tally, Told, compose_batch, compose_result, judge, name_failures
 from aftercommit.log import count, logger
-from aftercommit.model import Failure, ItemStatus, Join, Json, Mark, Outcome, Resume, dumps
+from aftercommit.model import Failure, ItemStatus, Json, Outcome, Resume, dumps
 from aftercommit.outbox import body_of, find_parts, settle
+from aftercommit.places import Join, Mark
 from aftercommit.tables import ItemRow
 from aftercommit.tallies import ending_writes, hurry, leave_out, load_tally, tally_update, wake_update
 from aftercommit.writes import commit

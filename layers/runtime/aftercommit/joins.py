@@ -19,7 +19,8 @@ from aftercommit.limits import (
     TALLY_CHILDREN,
     TALLY_ROWS_MAX,
 )
-from aftercommit.model import Json, Mark, Outcome, State, dumps, size_of
+from aftercommit.model import Json, Outcome, State, dumps, size_of
+from aftercommit.places import Mark
 
 # How an ending is counted: the attribute of a tally row, and the name in the result.
 COUNTED = {

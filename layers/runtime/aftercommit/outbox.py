@@ -25,18 +25,8 @@ from aftercommit.limits import (
     QUEUE_DELAY_SECONDS_MAX,
 )
 from aftercommit.log import count, logger
-from aftercommit.model import (
-    Failure,
-    Incident,
-    Intention,
-    ItemCommand,
-    ItemStatus,
-    Join,
-    Json,
-    Mark,
-    Outcome,
-    dumps,
-)
+from aftercommit.model import Failure, Incident, Intention, ItemCommand, ItemStatus, Json, Outcome, dumps
+from aftercommit.places import Join, Mark
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow, key_of
 from aftercommit.tallies import leave_out, mark_actions, tally_writes

@@ -13,7 +13,8 @@ from aftercommit import clock
 from aftercommit.ids import join_name, part_name
 from aftercommit.joins import COUNTED, Tally, judge
 from aftercommit.log import logger
-from aftercommit.model import ItemStatus, Join, Mark, Outcome
+from aftercommit.model import ItemStatus, Outcome
+from aftercommit.places import Join, Mark
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow, TallyRow, key_of, tally_name

@@ -17,7 +17,8 @@ from aftercommit.limits import (
     INPUT_BYTES_MAX,
     NAMED_CHILDREN_MAX,
 )
-from aftercommit.model import Execution, Failure, Intention, ItemCommand, Join, Json, Outcome, size_of
+from aftercommit.model import Execution, Failure, Intention, ItemCommand, Json, Outcome, size_of
+from aftercommit.places import Join
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 _OF_WAITING = ("tolerated_failures", *HANDLERS)
