@@ -194,10 +194,12 @@ def test_the_catalogue_is_what_a_tree_may_name():
         "Flowchart",
         "ForEach",
         "Fork",
+        "HttpEndpoint",
         "If",
         "ParallelForEach",
         "PublishEvent",
         "RunTask",
+        "SendHttpRequest",
         "Sequence",
         "SetVariable",
         "StartAt",
@@ -206,20 +208,21 @@ def test_the_catalogue_is_what_a_tree_may_name():
         "Timer",
         "Try",
         "While",
+        "WriteHttpResponse",
     ]
 
 
 def test_only_what_gives_something_has_a_result():
     giving = {name for name, each in TYPES.items() if "result" in each.properties}
-    assert giving == {
+    times = {"Cron", "StartAt", "Timer"}
+    assert giving == times | {
         "BulkDispatchWorkflows",
-        "Cron",
         "DispatchWorkflow",
         "Event",
+        "HttpEndpoint",
         "RunTask",
-        "StartAt",
+        "SendHttpRequest",
         "Step",
-        "Timer",
     }
 
 

@@ -9,8 +9,10 @@ from aftercommit.activities.fault import Fault
 from aftercommit.activities.finish import Finish
 from aftercommit.activities.flowchart import Flowchart
 from aftercommit.activities.fork import Fork
+from aftercommit.activities.http_endpoint import HttpEndpoint, WriteHttpResponse
 from aftercommit.activities.if_ import If
 from aftercommit.activities.loops import Break, ForEach, ParallelForEach, While
+from aftercommit.activities.send_http_request import SendHttpRequest
 from aftercommit.activities.sequence import Sequence
 from aftercommit.activities.set_variable import SetVariable
 from aftercommit.activities.step import Step
@@ -33,10 +35,12 @@ TYPES: dict[str, type[Activity]] = {
         Flowchart,
         ForEach,
         Fork,
+        HttpEndpoint,
         If,
         ParallelForEach,
         PublishEvent,
         RunTask,
+        SendHttpRequest,
         Sequence,
         SetVariable,
         StartAt,
@@ -45,6 +49,7 @@ TYPES: dict[str, type[Activity]] = {
         Timer,
         Try,
         While,
+        WriteHttpResponse,
     )
 }
 
@@ -63,10 +68,12 @@ __all__ = [
     "Flowchart",
     "ForEach",
     "Fork",
+    "HttpEndpoint",
     "If",
     "ParallelForEach",
     "PublishEvent",
     "RunTask",
+    "SendHttpRequest",
     "Sequence",
     "SetVariable",
     "StartAt",
@@ -75,4 +82,5 @@ __all__ = [
     "Timer",
     "Try",
     "While",
+    "WriteHttpResponse",
 ]

@@ -1,4 +1,4 @@
-"""What every activity is: named properties (some of them children), and three moments of behaviour.
+"""What every activity is: named properties (some of them children), and moments of behaviour.
 
 An activity never does anything itself. In each moment it gets a Visit, reads from it, and leaves moves
 there; the engine carries them out. So activities are pure, and a tree of them is plain data.
@@ -102,6 +102,13 @@ class SetTo:
 
 
 @dataclass(slots=True)
+class Respond:
+    """Answer the request that the instance was started with, unless that is done."""
+
+    response: dict[str, Json]
+
+
+@dataclass(slots=True)
 class FaultWith:
     """Fault here."""
 
@@ -127,6 +134,7 @@ Move = (
     | Intend
     | IntendEach
     | SetTo
+    | Respond
     | FaultWith
     | End
 )
@@ -215,13 +223,17 @@ class Visit:
         *,
         until: str | None = None,
         stimulus: dict[str, Json] | None = None,
+        multi_use: bool = False,
         turn: int = 0,
     ) -> str:
-        """Stay here until the bookmark that is returned is resumed; one that waits again counts its turns."""
+        """Stay here until the bookmark that is returned is resumed; with `multi_use` also after that.
+
+        One that waits again counts its turns.
+        """
         execution_id = self.execution.execution_id
         turns = (turn,) if turn else ()
         bookmark_id = derive_id("bookmark", execution_id, waits_for, *turns)
-        bookmark = Bookmark(bookmark_id, execution_id, waits_for, until, stimulus)
+        bookmark = Bookmark(bookmark_id, execution_id, waits_for, until, stimulus, multi_use)
         self.moves.append(Wait(bookmark))
         return bookmark_id
 
@@ -236,6 +248,10 @@ class Visit:
     def set_variable(self, variable: str, value: Json) -> None:
         """Set a variable of the instance."""
         self.moves.append(SetTo(variable, value))
+
+    def respond(self, response: dict[str, Json]) -> None:
+        """Answer the request that the instance was started with; the first answer counts."""
+        self.moves.append(Respond(response))
 
     def fault(self, failure: Failure) -> None:
         """Fault here."""
@@ -267,10 +283,12 @@ CHILD_KINDS = frozenset({"child", "children", "branches"})
 
 
 class Activity:
-    """A node of a definition. Subclasses name their properties and behave in three moments."""
+    """A node of a definition. Subclasses name their properties and behave in moments."""
 
     properties: ClassVar[dict[str, Property]]
     is_loop: ClassVar[bool] = False  # whether a Break below ends it
+    is_exclusive: ClassVar[bool] = False  # whether nothing else may start at what it starts at
+    registers_none: bool | None = None  # whether a start point without payloads is meant
     result: str | None = None  # the variable for what it gives, of those that give something
 
     def __init__(self, **values: Any) -> None:
@@ -317,8 +335,15 @@ class Activity:
         return written
 
     def payloads(self) -> list[tuple[str, dict[str, Json]]] | None:
-        """Return the (name, payload) stimuli that start its workflow; None if it is no start point."""
+        """Return the (name, payload) stimuli that start its workflow; None if it is no start point.
+
+        A start point that gives none has to say `registers_none`.
+        """
         return None
+
+    def gives_tokens(self) -> bool:
+        """Whether somebody outside may hold a token for it."""
+        return False
 
     def schedule(self) -> dict[str, Json] | None:
         """Return the times that start its workflow, as schedules.py reads them; None if there are none."""
@@ -372,3 +397,11 @@ class Activity:
         """Return what must be undone outside when an execution is dropped; its bookmarks go by themselves."""
         del instance_id, execution
         return []
+
+    def finished(self, visit: Visit, result: Json) -> None:
+        """Go on after a worker has run it; the default ends with what its function gave."""
+        visit.complete(result=result)
+
+    def raised(self, visit: Visit, failure: Failure) -> None:
+        """Go on after its function has raised for the last time; the default faults."""
+        visit.fault(failure)
