@@ -24,6 +24,7 @@ def print_report(figures: dict[str, Any]) -> None:
     print("\nunits (write + read) of one step, by its position")
     for name, units in figures["step_units"].items():
         print(f"  {name:22}" + "".join(f"{f'step {at}: {value:g}':>14}" for at, value in units.items()))
+    print_bulks(figures["bulks"])
     idle = figures["idle_usd_per_month"]
     print("\nidle month, in dollars")
     for name, value in idle.items():
@@ -31,6 +32,15 @@ def print_report(figures: dict[str, Any]) -> None:
     print(f"\nengine: {figures['engine_us_per_step']} microseconds per step, without I/O")
     print("imports, in milliseconds: " + ", ".join(f"{k} {v}" for k, v in figures["import_ms"].items()))
     print()
+
+
+def print_bulks(bulks: dict[int, dict[str, float]]) -> None:
+    """Print what a child of a bulk costs, by the number of children."""
+    print("\na child of a bulk dispatch that waits, by the number of children")
+    names = next(iter(bulks.values()))
+    for name in names:
+        values = "".join(f"{f'{size}: {each[name]:g}':>14}" for size, each in bulks.items())
+        print(f"  {name.replace('_', ' '):22}{values}")
 
 
 def _print_workloads(workloads: dict[str, Any]) -> None:

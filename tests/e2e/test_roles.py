@@ -98,6 +98,7 @@ MAY = [
     ("run", "delete_item", "OutboxTable"),
     ("deliver", "get_item", "OutboxTable"),
     ("deliver", "update_item", "OutboxTable"),
+    ("deliver", "update_item", "InstancesTable"),
     ("sweep", "update_item", "InstancesTable"),
     ("sweep", "delete_item", "OutboxTable"),
     ("sweep", "delete_item", "InstancesTable"),

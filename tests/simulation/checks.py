@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from aftercommit.operations import read_stimulus_id
-from tests.simulation import checks_of_activations, checks_of_calls, checks_of_schedules
+from tests.simulation import checks_of_activations, checks_of_bulks, checks_of_calls, checks_of_schedules
 from tests.simulation.calls import Complete, Start
 from tests.simulation.checks_of_schedules import occurrences_by_id
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
@@ -410,6 +410,7 @@ CHECKS = (
     check_no_surprise,
     *checks_of_activations.CHECKS,
     *checks_of_calls.CHECKS,
+    *checks_of_bulks.CHECKS,
     *checks_of_schedules.CHECKS,
 )
 

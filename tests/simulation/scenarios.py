@@ -195,6 +195,41 @@ SCENARIOS = (
         {"round": 2, "between": 1},
     ),
     Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
+    Scenario("bulk", (Start("bulk"),), _COMPLETED, {"counted": 3, "after": 1}),
+    Scenario("bulk-unawaited", (Start("bulk-unawaited"),), _COMPLETED, {"counted": 3, "after": 1}),
+    Scenario("bulk-in-lanes", (Start("bulk-in-lanes"),), _COMPLETED, {"counted": 4, "after": 1}),
+    Scenario("bulk-tolerating", (Start("bulk-tolerating"),), _COMPLETED, {"counted": 3, "after": 1}),
+    # Those behind the failing one may begin before they are cancelled.
+    Scenario(
+        "bulk-failing",
+        (Start("bulk-failing"),),
+        _COMPLETED,
+        drops=True,
+    ),
+    Scenario("bulk-unknown", (Start("bulk-unknown"),), _COMPLETED, thorough=False),
+    Scenario(
+        "bulk-handled",
+        (Start("bulk-handled"),),
+        _COMPLETED,
+    ),
+    Scenario("bulk-abandoned", (Start("bulk-abandoned"),), _COMPLETED, {"won": 1, "after": 1}, drops=True),
+    Scenario(
+        "bulk-large",
+        (Start("bulk-in-lanes"), Start("bulk", "other")),
+        _BOTH,
+        {"counted": 7, "after": 2},
+        limits={"COMMIT_INTENTIONS_MAX": 2},
+    ),
+    # The first cancel comes about when the last children are dispatched.
+    Scenario(
+        "bulk-cancelled",
+        (Start("bulk-endless"), Start("bulk", "other")),
+        {"parent": "cancelled", "other": "completed"},
+        {"counted": 3, "after": 1},
+        calls=(Cancel(after=0.1), Cancel(after=30)),
+        limits={"COMMIT_INTENTIONS_MAX": 2},
+    ),
+    Scenario("bulk-twice", (Start("bulk-twice"),), _COMPLETED, {"counted": 4, "after": 1}, thorough=False),
     Scenario(
         "multi-use",
         (Start("listening"), Start("pinging", "other", after=5)),

@@ -12,11 +12,12 @@ CLI = ROOT.parents[2] / "cli"
 
 LEVELS = [
     # facts and the outside world, one place each
-    {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths"},
+    {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths", "places"},
     {"model", "settings"},
     # what definitions are made of
     {"schedules"},
     {"http_parts", "intentions", "sandbox", "sizes", "tokens"},
+    {"joins"},
     {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
@@ -39,19 +40,19 @@ LEVELS = [
         "activities.timers",
         "activities.try_",
     },
-    {"activities.if_", "activities.send_http_request"},
+    {"activities.bulk_dispatch_workflows", "activities.if_", "activities.send_http_request"},
     {"activities"},
     {"catalogue", "definition"},
     {"engine", "workflow"},
     # what is stored and sent
     {"queue", "tables"},
     {"requests", "writes"},
-    {"activations", "bookmarks", "definitions", "incidents"},
+    {"activations", "bookmarks", "definitions", "incidents", "tallies"},
     {"instances", "outbox", "triggers"},
     {"callbacks", "checkpoint", "occurrences"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
-    {"cancel", "delete", "deliver", "operations", "publish", "resume", "run", "start", "stimulate"},
+    {"cancel", "delete", "deliver", "join", "operations", "publish", "resume", "run", "start", "stimulate"},
     {"client", "commands", "definition_views", "direct", "sweep", "views"},
     {"endpoints"},
     {"__init__"},

@@ -5,6 +5,7 @@ This is what workflows are written with; docs/writing-workflows.md shows how.
 
 from aftercommit.activities import (
     Break,
+    BulkDispatchWorkflows,
     Correlate,
     Cron,
     Delay,
@@ -38,6 +39,7 @@ from aftercommit.workflow import Workflow
 __all__ = [
     "ActivityContext",
     "Break",
+    "BulkDispatchWorkflows",
     "Correlate",
     "Cron",
     "Delay",

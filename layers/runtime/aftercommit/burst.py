@@ -11,15 +11,17 @@ from aftercommit.activities.step import Step
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
+    ConditionFailedError,
     InstanceEndedError,
     ItemSettledError,
+    NotFoundError,
     TryLaterError,
     UnknownActivityError,
     WorkerDiedError,
 )
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
-from aftercommit.instances import Held, find_head, load, release
-from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
+from aftercommit.instances import Held, find_head, lease, load, release
+from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import (
     Abort,
@@ -34,10 +36,10 @@ from aftercommit.model import (
     State,
     Stimulate,
 )
-from aftercommit.outbox import open_stimuli
+from aftercommit.outbox import ack, give_up, open_stimuli, settle
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow
+from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Update
 
 UNKNOWN_ACTIVITY_DELAY_SECONDS = 60
@@ -271,3 +273,24 @@ class Burst:
             return step.policy(find_function(step.activity))
         except UnknownActivityError:
             return NO_RETRY if step.retry is None else Retry.from_json(step.retry)
+
+
+def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
+    """Continue the instance that an item is for by a command, and ack the item in the commit that follows.
+
+    A second delivery finds nothing that the command applies to, and only acks. Raises LeaseHeldError while
+    another worker has the instance.
+    """
+    try:
+        head = lease(item.tenant, item.instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=True)
+    except InstanceEndedError:
+        settle(item)  # nothing waits any more
+        return
+    except NotFoundError as error:
+        # Its instance is gone (a table restored alone): seen by an operator, and out of the way.
+        try:
+            give_up(item, failure_of(error))
+        except ConditionFailedError:
+            return
+        return
+    Burst(head, worker).run(command, ack=ack(item, clock.now()))

@@ -3,6 +3,10 @@
 It takes no lease: it commits at the next log position, and whoever runs the instance is overtaken.
 """
 
+from collections.abc import Iterator
+
+from pynamodb.expressions.update import Action
+
 from aftercommit import clock
 from aftercommit.burst import Worker
 from aftercommit.checkpoint import Pending, commit_unleased, decide
@@ -13,14 +17,19 @@ from aftercommit.errors import (
     NotFoundError,
     OvertakenError,
 )
+from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load
-from aftercommit.model import Cancel, InstanceStatus, Json
-from aftercommit.outbox import ack, body_of, settle, withdrawal
+from aftercommit.limits import COMMIT_INTENTIONS_MAX
+from aftercommit.model import Cancel, InstanceStatus, ItemStatus, Json, Outcome
+from aftercommit.outbox import ack, body_of, settle, walk_parts, withdrawal
+from aftercommit.queue import Message, Sending, send
 from aftercommit.tables import ItemRow
 from aftercommit.writes import Update, commit
 
 _TRIES_MAX = 20
 _REASON = "its parent waits no more"
+_PAGE_SECONDS = 20
+_WITHDRAWN = ItemRow.outcome.set(Outcome.CANCELLED.value)
 
 
 def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = None) -> bool:
@@ -55,8 +64,10 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
     If it speaks of several, they go one by one before the commit that settles it: if this dies midway, they
     are met again, and those that are cancelled already stay as they are.
     """
-    del worker
     body = body_of(item)
+    if "join_id" in body:
+        _cancel_bulk(item, body["join_id"], worker)
+        return
     for each in body.get("more", []):
         _cancel_one(item, each)
     try:
@@ -75,11 +86,54 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
         return
 
 
-def _cancel_one(item: ItemRow, pair: dict[str, Json]) -> None:
+def _cancel_one(item: ItemRow, pair: dict[str, Json], *more: Action) -> None:
     try:
-        commit([withdrawal(item, pair["item_id"])])
+        commit([withdrawal(item, pair["item_id"], *more)])
     except ConditionFailedError:
         try:
             cancel(item.tenant, pair["instance_id"], _REASON)
         except NotFoundError:
             return  # its dispatch was given up, so there never was a child
+
+
+def _cancel_bulk(item: ItemRow, join_id: str, worker: Worker) -> None:
+    """Withdraw the starts of a bulk whose children were not admitted, and cancel the other children.
+
+    The last ones first, so that none is woken by the end of one before it in its lane. What is done stands in
+    the rows: if this dies midway, or has no time left, the next one goes on with what is left. None is
+    counted, as their join is withdrawn with the last of them, or has told its end.
+    """
+    for page in _pages(item, join_id):
+        _cancel_page(item, page)
+        if not worker.has_time_for(_PAGE_SECONDS):
+            send([Sending(Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id))])
+            return
+    try:
+        commit([withdrawal(item, body_of(item)["item_id"]), ack(item, clock.now())])
+    except ConditionFailedError:
+        settle(item)
+
+
+def _pages(item: ItemRow, join_id: str) -> Iterator[list[ItemRow]]:
+    """Yield the dispatches of a bulk that may have something left to cancel, the last ones first."""
+    page = []
+    for row in walk_parts(item.tenant, item.owner_id, join_id):
+        if not row.outcome and row.status in (ItemStatus.UNDONE, ItemStatus.DONE):
+            page.append(row)
+        if len(page) == COMMIT_INTENTIONS_MAX:
+            yield page
+            page = []
+    yield page
+
+
+def _cancel_page(item: ItemRow, page: list[ItemRow]) -> None:
+    undone = [row for row in page if row.status == ItemStatus.UNDONE]
+    left = page
+    try:
+        if undone:
+            commit([withdrawal(item, row.item_id, _WITHDRAWN) for row in undone])
+        left = [row for row in page if row.status == ItemStatus.DONE]
+    except ConditionFailedError:
+        pass  # one of them was admitted meanwhile: they go one by one
+    for row in left:
+        _cancel_one(item, {"item_id": row.item_id, "instance_id": derive_child_id(row.item_id)}, _WITHDRAWN)

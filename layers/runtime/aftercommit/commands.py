@@ -16,6 +16,7 @@ from aftercommit.errors import (
     MalformedRowError,
     OvertakenError,
 )
+from aftercommit.join import join
 from aftercommit.log import count, logger
 from aftercommit.model import ItemCommand, ItemStatus
 from aftercommit.outbox import find_item, set_aside
@@ -33,6 +34,7 @@ _COMMANDS = {
     ItemCommand.RUN: run_item,
     ItemCommand.CANCEL: cancel_child,
     ItemCommand.STIMULUS: stimulate,
+    ItemCommand.JOIN: join,
 }
 
 
@@ -68,7 +70,7 @@ def _serve(message: Message, worker: Worker) -> None:
         run(message.tenant, message.instance_id, worker)
         return
     item = find_item(message.tenant, message.owner_id or "", message.item_id or "")
-    if item is None or item.status != ItemStatus.UNDONE:
+    if item is None or item.status != ItemStatus.UNDONE or item.asleep:
         logger.info("no undone item")
         return
     if item.deliver_at and (wait := clock.from_text(item.deliver_at) - clock.now()) > 0:

@@ -29,8 +29,9 @@ def delete(tenant: str, instance_id: str) -> None:
     for item in ItemRow.query(head.instance_key, consistent_read=True):
         if item.status != ItemStatus.UNDONE:
             continue
-        if item.command == ItemCommand.RESUME and item.instance_id == instance_id:
-            settle(item)  # a timer, or an answer, that nothing waits for any more
+        waited = item.command == ItemCommand.RESUME or (item.command == ItemCommand.JOIN and item.wait)
+        if waited and item.instance_id == instance_id:
+            settle(item)  # a timer, an answer, or a join that nothing waits for any more
         else:
             raise ConflictError(f"item {item.item_id} of instance {instance_id!r} is undone", field="id")
     at = clock.now()

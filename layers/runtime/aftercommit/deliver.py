@@ -44,7 +44,7 @@ def _claim(owner_key: str, item_id: str) -> ItemRow | None:
         except MalformedRowError as error:
             set_aside(owner_key, item_id, error.message)
             return None
-        if item is None or item.status != ItemStatus.UNDONE or _is_far(item, at):
+        if item is None or item.status != ItemStatus.UNDONE or item.asleep or _is_far(item, at):
             return None
         if item.sends and item.due_at and at < clock.from_text(item.due_at):
             return None  # somebody has sent it, and its ack is not overdue yet

@@ -75,6 +75,14 @@ class ResultTooLargeError(InstanceFaultError):
     """What an activity returned is larger than a result may be."""
 
 
+class InputTooLargeError(InstanceFaultError):
+    """The input of a child is larger than an input may be."""
+
+
+class TooManyItemsError(InstanceFaultError):
+    """A bulk dispatch over more items than one may have."""
+
+
 class WorkerDiedError(InstanceFaultError):
     """The same activity ended its worker again and again (out of memory, time-out)."""
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aftercommit import clock
-from aftercommit.ids import derive_child_id, derive_id
+from aftercommit.ids import derive_child_id, derive_id, derive_join_id, join_name, part_name
 from aftercommit.model import (
     Bookmark,
     Execution,
@@ -14,11 +14,12 @@ from aftercommit.model import (
     Outcome,
     State,
 )
+from aftercommit.places import Join
 from aftercommit.schedules import next_of
 
 _CANCELS_MAX = 25  # children that one intention speaks of
 _EVENT = "event"
-_OUTCOME_OF_ENDING = {
+OUTCOME_OF_ENDING = {
     InstanceStatus.COMPLETED: Outcome.COMPLETED,
     InstanceStatus.FAULTED: Outcome.FAULTED,
     InstanceStatus.CANCELLED: Outcome.CANCELLED,
@@ -52,6 +53,12 @@ def intend_start(
         derive_id("dispatch", scheduled_by),
         {key: value for key, value in body.items() if value is not None},
     )
+
+
+def as_part(start: Intention, join: Join, *, joins: bool) -> Intention:
+    """Return a start as that of one of a bulk, named by its place; `joins`: its ending is counted."""
+    more = {"join": join.to_json()} if joins else {}
+    return Intention(start.command, part_name(join.join_id, join.index), {**start.body, **more})
 
 
 def intend_occurrence(
@@ -171,6 +178,16 @@ def intend_cancels(execution_ids: list[str]) -> list[Intention]:
     return intentions
 
 
+def intend_bulk_cancel(instance_id: str, execution_id: str, turn: int) -> Intention:
+    """Intend that no child of a bulk dispatch is wanted any more, nor its join of this turn.
+
+    One intention for all: they are found by their names, and what is left of them by their rows.
+    """
+    join_id = derive_join_id(execution_id)
+    body = {"instance_id": instance_id, "item_id": join_name(join_id, turn), "join_id": join_id}
+    return Intention(ItemCommand.CANCEL, derive_id("cancel", execution_id), body)
+
+
 def intend_retry(instance_id: str, execution: Execution, bookmark: Bookmark) -> Intention:
     """Intend the next attempt of a step, when its bookmark is due."""
     body = {"instance_id": instance_id, "bookmark_id": bookmark.bookmark_id, "outcome": Outcome.DONE}
@@ -187,7 +204,7 @@ def intend_ending(state: State) -> Intention | None:
     body = {
         "instance_id": state.parent.instance_id,
         "bookmark_id": state.parent.bookmark_id,
-        "outcome": _OUTCOME_OF_ENDING[state.status],
+        "outcome": OUTCOME_OF_ENDING[state.status],
         "value": state.output if state.status == InstanceStatus.COMPLETED else failure,
     }
     return Intention(ItemCommand.RESUME, derive_id("ending", state.instance_id), body)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from aftercommit.places import Join, Mark
+
 Json = Any  # dict, list, str, int, float, bool or None, nested
 
 
@@ -48,6 +50,7 @@ class ItemCommand(StrEnum):
     RESUME = "resume"  # continue an instance at one of its bookmarks
     RUN = "run"  # go on with an instance that is pending or stranded
     CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
+    JOIN = "join"  # continue an instance when the children of a bulk dispatch have ended
     STIMULUS = "stimulus"  # start and resume whatever it matches
 
 
@@ -117,8 +120,8 @@ class Bookmark:
 
     bookmark_id: str
     execution_id: str
-    # "child" (whose id derives from the execution's), "retry", "timer", "stimulus", "callback", "task", or
-    # "request" (a start point that the instance did not start at)
+    # "child" (whose id derives from the execution's), "children", "retry", "timer", "stimulus", "callback",
+    # "task", or "request" (a start point that the instance did not start at)
     waits_for: str
     until: str | None = None  # when a retry or timer is due
     stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload, execution_id?}
@@ -143,13 +146,26 @@ class Parent:
     instance_id: str
     item_id: str = ""  # its dispatch: only for the birth, whose head keeps it
     bookmark_id: str | None = None
+    join: Join | None = None  # of one among many
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what is absent, or in the head anyway."""
-        written = {"instance_id": self.instance_id}
+        written: dict[str, Json] = {"instance_id": self.instance_id}
         if self.bookmark_id:
             written["bookmark_id"] = self.bookmark_id
+        if self.join:
+            written["join"] = self.join.to_json()
         return written
+
+    @classmethod
+    def from_json(cls, written: dict[str, Json]) -> "Parent":
+        """Read it back."""
+        join = written.get("join")
+        return cls(
+            written["instance_id"],
+            bookmark_id=written.get("bookmark_id"),
+            join=Join(**join) if join else None,
+        )
 
 
 @dataclass(slots=True)
@@ -226,7 +242,7 @@ class State:
             inputs=written["inputs"],
             status=InstanceStatus(status),
             correlation_id=correlation_id,
-            parent=Parent(**written["parent"]) if "parent" in written else None,
+            parent=Parent.from_json(written["parent"]) if "parent" in written else None,
             depth=written.get("depth", 0),
             trigger=written.get("trigger"),
             variables=written.get("variables", {}),
@@ -355,10 +371,10 @@ class Intention:
     """An effect to happen after the commit; becomes an outbox item.
 
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
-    depth}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token, value?} by the token of a
-    task, which is looked at when it is delivered; for run: {instance_id}; for cancel: {instance_id, item_id,
-    more?}, `more` being a list of such pairs; for stimulus: {stimulus, value?, correlation_id?,
-    instance_id?}.
+    depth, join?}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token, value?} by the token
+    of a task, which is looked at when it is delivered; for run: {instance_id}; for cancel: {instance_id,
+    item_id, more?}, `more` being a list of such pairs, or of a bulk {instance_id, item_id, join_id}; for
+    stimulus: {stimulus, value?, correlation_id?, instance_id?}; for join: what `joins.judge` reads.
     """
 
     command: ItemCommand
@@ -400,6 +416,7 @@ class Decision:
     gone: list[Bookmark] = field(default_factory=list)  # and those that none can any more
     incidents: list[Incident] = field(default_factory=list)
     journal: list[dict[str, Json]] = field(default_factory=list)
+    mark: Mark | None = None  # its ending, if it is one of a bulk
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

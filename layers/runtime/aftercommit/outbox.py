@@ -5,36 +5,37 @@ whoever died.
 """
 
 import json
+from collections.abc import Iterator
 from typing import cast
 
 from pynamodb.attributes import NumberAttribute
 from pynamodb.exceptions import AttributeDeserializationError
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
 from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, MalformedRowError
-from aftercommit.ids import derive_id, derive_shard
+from aftercommit.ids import derive_id, derive_shard, part_name
 from aftercommit.incidents import incident_put
 from aftercommit.intentions import begin_stimulus_id, intend_next_occurrence
-from aftercommit.limits import MESSAGE_CHARACTERS_MAX, QUEUE_DELAY_SECONDS_MAX
-from aftercommit.log import count, logger
-from aftercommit.model import (
-    Failure,
-    Incident,
-    Intention,
-    ItemCommand,
-    ItemStatus,
-    Json,
-    Outcome,
-    dumps,
+from aftercommit.limits import (
+    BULK_CHILDREN_MAX,
+    JOIN_LOOK_SECONDS_MAX,
+    MESSAGE_CHARACTERS_MAX,
+    QUEUE_DELAY_SECONDS_MAX,
 )
+from aftercommit.log import count, logger
+from aftercommit.model import Failure, Incident, Intention, ItemCommand, ItemStatus, Json, Outcome, dumps
+from aftercommit.places import Join, Mark
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow, key_of
+from aftercommit.tallies import leave_out, mark_actions, tally_writes
 from aftercommit.writes import Delete, Put, Update, Write, commit, commit_unread
 
 _DAY_SECONDS = 86_400
 _LOOK_BACK = 2  # times the longest that a stimulus stays open
 _LAST_STIMULUS_ID = "~"
+_AWAITED = (ItemCommand.START, ItemCommand.JOIN)  # whose `wait` says whether the owner waits for it
 # What the body of a command must have.
 _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.START.value: {"instance_id": str, "definition_id": str, "input": dict, "depth": int},
@@ -42,6 +43,14 @@ _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.RUN.value: {"instance_id": str},
     ItemCommand.CANCEL.value: {"instance_id": str, "item_id": str},
     ItemCommand.STIMULUS.value: {"stimulus": dict},
+    ItemCommand.JOIN.value: {
+        "instance_id": str,
+        "join_id": str,
+        "total": int,
+        "rows": int,
+        "tolerated": int,
+        "outputs": bool,
+    },
 }
 
 
@@ -52,6 +61,8 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
     """
     body = intention.body
     deliver_at = intention.deliver_at
+    join = read_join(body)
+    asleep = join is not None and join.sleeps
     return Put(
         "item",
         ItemRow(
@@ -65,14 +76,24 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
             definition_id=body.get("definition_id"),
             version=body.get("version"),
             channel=body.get("channel"),
-            wait="bookmark_id" in body if intention.command == ItemCommand.START else None,
+            wait=_is_awaited(body, join) if intention.command in _AWAITED else None,
             body=dumps(body),
             deliver_at=clock.to_text(deliver_at) if deliver_at else None,
             due_shard=derive_shard(intention.item_id, settings().due_shards),
-            due_at=clock.to_text(_first_due_at(at, deliver_at)),
+            asleep=asleep or None,
+            due_at=None if asleep else clock.to_text(_first_due_at(at, deliver_at)),
             created_at=clock.to_text(at),
         ),
     )
+
+
+def read_join(body: dict[str, Json]) -> Join | None:
+    """Return the place in a bulk of the child that a start is for; None if it is of none."""
+    return Join(**body["join"]) if "join" in body else None
+
+
+def _is_awaited(body: dict[str, Json], join: Join | None) -> bool:
+    return "bookmark_id" in body or (join is not None and join.awaited)
 
 
 def _first_due_at(at: float, deliver_at: float | None) -> float:
@@ -102,6 +123,34 @@ def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
     return item
 
 
+def find_parts(tenant: str, owner_id: str, join_id: str, first: int, last: int) -> dict[int, ItemRow]:
+    """Read the dispatches of a bulk from one index to another, as `walk_parts` does."""
+    rows = _query_parts(tenant, owner_id, join_id, first, last)
+    return {int(row.item_id.rpartition("-")[2]): row for row in rows}
+
+
+def walk_parts(tenant: str, owner_id: str, join_id: str) -> Iterator[ItemRow]:
+    """Read the dispatches of a bulk page by page, the last ones first, as far as their endings go.
+
+    Only some attributes: what else stands in a row may be damaged.
+    """
+    return _query_parts(tenant, owner_id, join_id, 0, BULK_CHILDREN_MAX, forward=False)
+
+
+def _query_parts(
+    tenant: str, owner_id: str, join_id: str, first: int, last: int, *, forward: bool = True
+) -> Iterator[ItemRow]:
+    return iter(
+        ItemRow.query(
+            key_of(tenant, owner_id),
+            ItemRow.item_id.between(part_name(join_id, first), part_name(join_id, last)),
+            attributes_to_get=["owner_key", "item_id", "status", "asleep", "outcome", "output"],
+            consistent_read=True,
+            scan_index_forward=forward,
+        )
+    )
+
+
 def open_stimuli(tenant: str, stimulus_id: str, *, until: str | None = None) -> list[ItemRow]:
     """Return the open stimuli of a key, oldest first, up to one of them.
 
@@ -124,7 +173,9 @@ def body_of(item: ItemRow) -> dict[str, Json]:
     told = f"the body of outbox item {item.owner_id}/{item.item_id}"
     try:
         body = json.loads(item.body)
-        parts = _PARTS.get(item.command, {"instance_id": str}) | ({"bookmark_id": str} if item.wait else {})
+        parts = _PARTS.get(item.command, {"instance_id": str})
+        if item.wait:
+            parts = parts | ({"join": dict} if "join" in body else {"bookmark_id": str})
         if item.command == ItemCommand.RESUME.value and "token" in body:
             parts = {"token": str}
         faulty = [name for name, kind in parts.items() if not isinstance(body[name], kind)]
@@ -164,6 +215,8 @@ def _still(counter: NumberAttribute, read: float) -> Condition:
 def _resend_at(item: ItemRow, at: float) -> float:
     wait: int = settings().ack_timeout_seconds * 2 ** min(max(0, int(item.sends) - 1), 20)
     earliest = max(at, clock.from_text(item.deliver_at)) if item.deliver_at else at
+    if item.command == ItemCommand.JOIN.value:
+        wait = min(wait, JOIN_LOOK_SECONDS_MAX)
     return earliest + min(wait, settings().ack_timeout_max_seconds)
 
 
@@ -211,15 +264,16 @@ def _next_occurrence(item: ItemRow, at: float) -> list[Write]:
     return [item_put(item.tenant, item.owner_id, following, at)] if following else []
 
 
-def withdrawal(item: ItemRow, dispatch_item_id: str) -> Update:
-    """Return the write that withdraws an undone dispatch of the same owner, for good."""
+def withdrawal(item: ItemRow, withdrawn_item_id: str, *more: Action) -> Update:
+    """Return the write that withdraws an undone item of the same owner, a dispatch or a join, for good."""
     actions = [
+        *more,
         ItemRow.status.set(ItemStatus.CANCELLED.value),
         ItemRow.settled_at.set(clock.to_text(clock.now())),
         ItemRow.due_at.remove(),
     ]
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: its child was admitted
-    return Update("withdrawal", ItemRow(item.owner_key, dispatch_item_id), actions, undone)
+    return Update("withdrawal", ItemRow(item.owner_key, withdrawn_item_id), actions, undone)
 
 
 def settle(item: ItemRow) -> None:
@@ -273,9 +327,9 @@ def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
 def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
     """Fail an undone item for good, with its consequence in the same commit.
 
-    A parent that waits is resumed with DispatchFailed; a stimulus becomes a dead letter; anything else
-    becomes an incident of the owner. Of an occurrence, the next one is armed: a time that failed ends no
-    schedule.
+    A parent that waits is resumed with DispatchFailed; the start of one of a bulk is marked and counted as
+    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner. Of an occurrence,
+    the next one is armed: a time that failed ends no schedule.
     Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
     """
     at = clock.now()
@@ -287,6 +341,9 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         ItemRow.attention_at.set(clock.to_text(at)),
         ItemRow.due_at.remove(),
     ]
+    mark = mark_give_up(item, failure)
+    if mark:
+        actions += mark_actions(mark)
     if item.command == ItemCommand.STIMULUS.value or is_occurrence(item):
         actions.append(ItemRow.ttl.set(int(at) + settings().dead_letter_days * _DAY_SECONDS))
     failed = Update(
@@ -295,16 +352,33 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         actions,
         ItemRow.status == ItemStatus.UNDONE.value,  # closes: a start admitted meanwhile has its child
     )
-    if item.command == ItemCommand.STIMULUS.value:
-        # The failed item is the dead letter itself: kept for a while to be read and replayed.
-        commit([failed])
-    else:
-        commit([failed, _consequence(item, failure, at), *_next_occurrence(item, at)])
+    writes: list[Write] = [failed, *_next_occurrence(item, at)]
+    if mark:
+        writes += tally_writes(item.tenant, mark, at)
+    # A stimulus that failed is the dead letter itself: kept for a while to be read and replayed.
+    if item.command != ItemCommand.STIMULUS.value and not (mark and mark.join.awaited):
+        writes.append(_consequence(item, failure, at))
+    try:
+        commit(writes)
+    except ConditionFailedError as error:
+        fewer = leave_out(writes, error.purposes)
+        if fewer is None:
+            raise
+        commit(fewer)
     _tell("item given up", "ItemsGivenUp", item, failure)
 
 
+def mark_give_up(item: ItemRow, failure: Failure) -> Mark | None:
+    """Return how the child of an item that is given up has ended, if that is the start of one of a bulk."""
+    if item.command != ItemCommand.START.value:
+        return None
+    join = read_join(body_of(item))
+    told = {**failure.to_json(), "message": failure.message[:MESSAGE_CHARACTERS_MAX]}
+    return Mark(item.owner_id, join, Outcome.DISPATCH_FAILED.value, dumps(told)) if join else None
+
+
 def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
-    if item.wait:
+    if item.wait and item.command == ItemCommand.START.value:
         resume = Intention(
             ItemCommand.RESUME,
             derive_id("give-up", item.item_id, int(item.generation)),

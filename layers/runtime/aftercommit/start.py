@@ -19,11 +19,21 @@ from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, Json, Parent, size_of
-from aftercommit.outbox import body_of, give_up, is_occurrence, refuse, settle, settlement
+from aftercommit.outbox import (
+    body_of,
+    give_up,
+    is_occurrence,
+    mark_give_up,
+    read_join,
+    refuse,
+    settle,
+    settlement,
+)
 from aftercommit.queue import Message, Sending, send
 from aftercommit.schema import check_inputs
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
+from aftercommit.tallies import hurry
 
 
 def start(item: ItemRow, worker: Worker) -> None:
@@ -72,7 +82,7 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
         inputs=inputs,
         correlation_id=body.get("correlation_id"),
         # What a stimulus has started has an origin too, by which a second delivery knows it; nobody waits.
-        parent=Parent(item.owner_id, item.item_id, body.get("bookmark_id")),
+        parent=Parent(item.owner_id, item.item_id, body.get("bookmark_id"), read_join(body)),
         depth=body["depth"],
         trigger=body.get("trigger"),
     )
@@ -124,7 +134,9 @@ def _refuse(item: ItemRow, failure: Failure) -> None:
         last = refuse(item, failure)
     except ConditionFailedError:
         return  # settled, or this attempt was counted already
-    if not last:
+    if last:
+        _hurry(item, failure)
+    else:
         # Only a hint, to keep the attempts close together; without it the sweep comes.
         again = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
         send([Sending(again, settings().start_delay_seconds, item.channel)])
@@ -135,3 +147,9 @@ def _give_up(item: ItemRow, failure: Failure) -> None:
         give_up(item, failure)
     except ConditionFailedError:
         return  # settled meanwhile
+    _hurry(item, failure)
+
+
+def _hurry(item: ItemRow, failure: Failure) -> None:
+    if mark := mark_give_up(item, failure):
+        hurry(item.tenant, mark)

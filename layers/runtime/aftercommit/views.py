@@ -117,6 +117,8 @@ def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json
         shown["callback_path"] = f"/callbacks/{token}"
     if bookmark.waits_for == "child":
         shown["instance_id"] = derive_child_id(bookmark.execution_id)
+    if bookmark.waits_for == "children":
+        shown["total"] = state.executions[bookmark.execution_id].memory["total"]
     return shown
 
 
@@ -261,6 +263,8 @@ def show_item(row: ItemRow) -> dict[str, Json]:
         item_id=row.item_id,
         command=row.command,
         status=row.status,
+        outcome=row.outcome,
+        asleep=row.asleep,
         instance_id=row.instance_id,
         definition_id=row.definition_id,
         version=int(row.version) if row.version else None,

@@ -50,7 +50,7 @@ class Update:
     purpose: str
     row: Row
     actions: Sequence[Action]
-    condition: Condition
+    condition: Condition | None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The example, and workflows whose steps sleep, die, overreach and fail: deployed by the end-to-end tests."""
 
+from e2e_workflows.bulks import bulk, bulk_child
 from e2e_workflows.steps import (
     beyond_rights,
     deadly,
@@ -21,6 +22,8 @@ __all__ = [
     "asking_web",
     "beginning",
     "beyond_rights",
+    "bulk",
+    "bulk_child",
     "deadly",
     "deciding",
     "expecting",

@@ -9,7 +9,28 @@ from aftercommit.model import Failure, Json, Outcome, size_of
 _BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
 
 
-class DispatchWorkflow(Activity):
+class Branching(Activity):
+    """Base of what starts children: a branch in `on` handles its outcome."""
+
+    on: dict[str, Activity] | None
+
+    def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
+        """End after the branch, with the outcome that chose it."""
+        del key, outcome
+        visit.complete(visit.memory["outcome"])
+
+    def go_on(self, visit: Visit, outcome: str, result: Json) -> None:
+        """Run the branch of an outcome, or complete with it."""
+        if outcome in (self.on or {}):
+            visit.memory["outcome"] = outcome
+            if self.result:  # set before the branch runs, so that it can read it
+                visit.set_variable(self.result, result)
+            visit.schedule(f"on.{outcome}")
+        else:
+            visit.complete(outcome, result)
+
+
+class DispatchWorkflow(Branching):
     """Starts `workflow` with `input`.
 
     Not waiting, it completes at once with {instance_id} and outcome Dispatched. Waiting, it ends with the
@@ -34,7 +55,6 @@ class DispatchWorkflow(Activity):
     correlation_id: Json
     channel: str | None
     wait: bool | None
-    on: dict[str, Activity] | None
 
     def __init__(
         self,
@@ -91,12 +111,12 @@ class DispatchWorkflow(Activity):
         )
         visit.intend(intention)
         if not self.wait:
-            self._go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
+            self.go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
 
     def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
         """Take the child's ending."""
         if outcome == Outcome.COMPLETED:
-            self._go_on(visit, outcome, value)
+            self.go_on(visit, outcome, value)
             return
         failure = value or {}
         result = {"instance_id": derive_child_id(visit.execution.execution_id), "error": failure}
@@ -104,18 +124,4 @@ class DispatchWorkflow(Activity):
             told = f": {failure['message']}" if failure.get("message") else ""
             visit.fault(Failure(f"Child{outcome}Error", f"child {self.workflow} ended {outcome}{told}"))
             return
-        self._go_on(visit, outcome, result)
-
-    def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
-        """End after the branch, with the outcome that chose it."""
-        del key, outcome
-        visit.complete(visit.memory["outcome"])
-
-    def _go_on(self, visit: Visit, outcome: str, result: Json) -> None:
-        if outcome in (self.on or {}):
-            visit.memory["outcome"] = outcome
-            if self.result:  # set before the branch runs, so that it can read it
-                visit.set_variable(self.result, result)
-            visit.schedule(f"on.{outcome}")
-        else:
-            visit.complete(outcome, result)
+        self.go_on(visit, outcome, result)
