@@ -14,7 +14,7 @@ from aftercommit.errors import (
     OvertakenError,
 )
 from aftercommit.instances import find_head, load
-from aftercommit.model import Cancel, InstanceStatus, Json
+from aftercommit.model import Cancel, Json, instance_status
 from aftercommit.outbox import ack, body_of, settle, withdrawal
 from aftercommit.tables import ItemRow
 from aftercommit.writes import Update, commit
@@ -33,7 +33,7 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
         head = find_head(tenant, instance_id)
         if head is None or head.deleted_at:
             raise NotFoundError(f"no instance {instance_id!r}", field="id")
-        if InstanceStatus(head.status).ended:
+        if instance_status(head.status).ended:
             return False
         try:
             held = load(head, leased=False)

@@ -17,13 +17,22 @@ from aftercommit.errors import (
     InstanceEndedError,
     LeaseHeldError,
     MalformedRowError,
+    NewerFormError,
     NotFoundError,
     OvertakenError,
     TryLaterError,
 )
 from aftercommit.ids import derive_shard, new_token
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
-from aftercommit.model import InstanceStatus, Json, Parent, State, command_from_json, dumps
+from aftercommit.model import (
+    InstanceStatus,
+    Json,
+    Parent,
+    State,
+    command_from_json,
+    dumps,
+    instance_status,
+)
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name, snapshot_name
 from aftercommit.writes import Put, Update, commit
@@ -137,7 +146,8 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     """Take the lease of an instance, and return its head: lock and load in one request.
 
     `waiting` says whether a suspended instance is wanted too: only what resumes it has business with it.
-    Raises LeaseHeldError, InstanceEndedError (also for one that is suspended and not wanted), NotFoundError.
+    Raises LeaseHeldError, InstanceEndedError (also for one that is suspended and not wanted), NotFoundError,
+    NewerFormError.
     """
     at = clock.to_text(clock.now())
     row = HeadRow(key_of(tenant, instance_id), "head")
@@ -167,8 +177,38 @@ def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], t
     if head is None:
         raise NotFoundError(f"no instance {instance_id!r}", field="instance_id")
     if head.status not in statuses:
+        instance_status(head.status)  # one that only newer code knows is no ending
         raise InstanceEndedError(f"instance {instance_id} is {head.status}")
     raise LeaseHeldError(f"instance {instance_id} is leased until {head.lease_until}")
+
+
+def load_leased(head: HeadRow) -> Held:
+    """Load the instance whose lease was just taken; gives it back if only newer code can go on with it."""
+    try:
+        return load(head)
+    except NewerFormError:
+        _give_back(head)
+        raise
+
+
+def _give_back(head: HeadRow) -> None:
+    """Take back a lease under which nothing was done, so that it counts for no worker that died.
+
+    The instance is due later, each time the sweep has sent it for longer.
+    """
+    leases, sends = int(head.leases) - 1, min(int(head.sends or 0), 12)
+    wait = min(settings().ack_timeout_seconds * 2**sends, settings().ack_timeout_max_seconds)
+    actions = [
+        HeadRow.lease_token.remove(),
+        HeadRow.lease_until.remove(),
+        HeadRow.leases.set(leases) if leases else HeadRow.leases.remove(),
+        HeadRow.due_at.set(clock.to_text(clock.now() + wait)),
+    ]
+    own = HeadRow.lease_token == head.lease_token  # closes: it ran out, and another worker has it
+    try:
+        commit([Update("give back", HeadRow(head.instance_key, "head"), actions, own)])
+    except ConditionFailedError:
+        return
 
 
 def load(head: HeadRow, *, leased: bool = True) -> Held:
@@ -230,7 +270,7 @@ def find_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State] | None:
             for row in rows_after(head):
                 replay(definition, state, row)
         # An ending and its head are one commit: rows that end it, after a head that does not, came between
-        if state.status.ended == InstanceStatus(head.status).ended:
+        if state.status.ended == instance_status(head.status).ended:
             return head, state
     raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
 
