@@ -22,7 +22,7 @@ merge_parameters = overrides=$$(.tools/sam/bin/python scripts/parameters.py "$(E
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9.]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: dev-environment sam-environment emulator-environment lambda-environment ## Prepare all tools, from the lock file, inside this folder
@@ -39,6 +39,10 @@ demo: setup ## Run 50 orders on a local stack, kill workers meanwhile, and count
 .PHONY: local
 local: setup ## Serve the deployed stack on this machine (PORT=4566 WORKFLOWS_DIR=path LOCAL_PARAMETERS="Key=Value ...")
 	@exec $(RUN) scripts/local.py
+
+.PHONY: env.json
+env.json: dev-environment ## Name the stack that make local serves to sam local (PORT=4566 HOST=host.docker.internal)
+	@$(RUN) scripts/env_json.py
 
 .PHONY: test
 test: dev-environment ## Run the unit and integration tests (ARGS="..." goes to pytest)
