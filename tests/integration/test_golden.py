@@ -3,7 +3,7 @@
 After a change of the stored form that is meant, and that still reads the old one, write a new folder beside
 the old ones, under the next number:
 
-    AFTERCOMMIT_GOLDEN=tests/golden/v2 pytest tests/integration/test_golden.py tests/integration/test_golden_waits.py
+    AFTERCOMMIT_GOLDEN=tests/golden/v2 pytest tests/integration/test_golden*.py
 
 The rows are those of a small deployment in the middle of its work, so that loading them means going on.
 """

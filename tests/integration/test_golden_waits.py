@@ -1,4 +1,4 @@
-"""Golden rows of what waits: bookmarks, triggers, stimuli, timers, tasks, cancels, in the middle of their work.
+"""Golden rows of what waits: bookmarks, triggers, stimuli, timers, tasks, cancels, all midway.
 
 Written and loaded as those of test_golden.py, and by the same variable; together they hold every command.
 """

@@ -9,7 +9,7 @@ from aftercommit.activities import TYPES
 from aftercommit.definitions import load_definition
 from aftercommit.errors import NewerFormError
 from tests.simulation.activities import later
-from tests.simulation.scenario import TENANT
+from tests.simulation.calls import TENANT
 
 
 def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:

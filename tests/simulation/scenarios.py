@@ -7,6 +7,18 @@ endings and the effects that must come of it.
 from collections.abc import Callable
 from typing import Any
 
+from tests.simulation.calls import (
+    Cancel,
+    Complete,
+    Delete,
+    Publish,
+    Replay,
+    Request,
+    Retract,
+    Send,
+    Start,
+    requested_id,
+)
 from tests.simulation.disturbances import (
     delay_stream,
     deploy_later,
@@ -18,7 +30,7 @@ from tests.simulation.disturbances import (
     roll_back_activities,
     roll_back_commands,
 )
-from tests.simulation.scenario import Scenario, Start
+from tests.simulation.scenario import Scenario
 
 _COMPLETED = {"parent": "completed"}
 _FAULTED = {"parent": "faulted"}
@@ -191,6 +203,109 @@ SCENARIOS = (
         {"round": 2, "between": 1},
     ),
     Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
+    Scenario(
+        "multi-use",
+        (Start("listening"), Start("pinging", "other", after=5)),
+        _BOTH,
+        {"ping": 3, "between": 2, "after-pings": 1},
+    ),
+    Scenario(
+        "multi-use-early",
+        (Start("pinging", "other"), Start("listening", after=5)),
+        _BOTH,
+        {"ping": 3, "between": 2, "after-pings": 1},
+        thorough=False,
+    ),
+    Scenario(
+        "multi-use-overlap",
+        (Start("overlapping", correlation_id="r"), Start("ringing", "other", after=5)),
+        _BOTH,
+        {"ring": 2, "stopped": 1, **_times(_CHILD, 2)},
+    ),
+    Scenario(
+        "acting",
+        (
+            Start("asked", "asked"),
+            Start("told", "told"),
+            Start("acting", after=5),
+            # Pending, running or over when it is told to run.
+            Start("grandchild", "lonely", after=5.02),
+        ),
+        {"asked": "completed", "told": "completed", "lonely": "completed", **_COMPLETED},
+        {"answered": 1, "heard": 1, "tell": 1, "after-telling": 1, "deepest": 1, **_CHILD},
+    ),
+    # One of the two finds the task answered, or its token used: its own incident, and nothing else.
+    Scenario(
+        "acting-twice",
+        (Start("asked", "asked"), Start("acting", after=5), Start("acting", "other", after=5)),
+        {"asked": "completed", **_BOTH},
+        {"answered": 1, "tell": 2, "after-telling": 2, **_times(_CHILD, 2)},
+        thorough=False,
+    ),
+    # Which of those that come at once is let in is open, and with faults one may come after the other.
+    Scenario("singleton-at-once", (Start("only-one"), Start("only-one", "other")), {}, seeds=2),
+    Scenario(
+        "singleton-at-its-end",
+        (Start("only-one"), *(Start("only-one", f"other-{n}", after=20.4 + n * 0.01) for n in range(6))),
+        {},
+        seeds=2,
+        thorough=False,
+    ),
+    Scenario(
+        "singleton-in-turn",
+        (Start("only-one"), Start("only-one", "other", after=1_500)),
+        _BOTH,
+        {"only": 2, "only-end": 2},
+    ),
+    Scenario(
+        "one-per-correlation",
+        (
+            Start("one-each", correlation_id="a"),
+            Start("one-each", "other", correlation_id="b"),
+            Start("one-each", "third"),
+            Start("one-each", "fourth"),
+            Start("one-each", "refused", correlation_id="a", after=10),
+        ),
+        {**_BOTH, "third": "completed", "fourth": "completed"},
+        thorough=False,
+    ),
+    Scenario(
+        "singleton-dispatch",
+        (Start("refused-child"),),
+        _COMPLETED,
+        {"long-one": 1, "refused": 1, "after": 1},
+        thorough=False,
+    ),
+    Scenario("singleton-starts", (Start("opening-twice"),), _COMPLETED, {"begun-once": 1}, thorough=False),
+    Scenario(
+        "http-start",
+        (Request("answering", path="orders"), Request("answering", path="orders", after=0.01)),
+        {requested_id("answering"): "completed"},
+        {"answered": 1, "after": 1, **_CHILD},
+    ),
+    # Two requests are two instances; what one is told is its own.
+    Scenario(
+        "http-starts",
+        (Request("answering", path="orders"), Request("answering", path="orders", key="other")),
+        {requested_id("answering"): "completed", requested_id("answering", "other"): "completed"},
+        {"answered": 2, "after": 2, **_times(_CHILD, 2)},
+        thorough=False,
+    ),
+    # However late what died comes to its wait, the callback is still there.
+    Scenario(
+        "early-callback",
+        (Start("asking-early"),),
+        _COMPLETED,
+        {"ask": 1, "called": 1},
+        {"STIMULUS_OPEN_SECONDS": "7200"},
+    ),
+    Scenario(
+        "late-callback",
+        (Start("asking-late"),),
+        _COMPLETED,
+        {"ask": 1, "called": 1},
+        {"STIMULUS_OPEN_SECONDS": "7200"},
+    ),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
     Scenario(
@@ -200,6 +315,141 @@ SCENARIOS = (
         _times(_CHILD, 6),
         disturb=refuse_unawaited,
         thorough=False,
+    ),
+    # What callers ask. Each event has a key of its own, so that a caller who calls again sends no second one.
+    Scenario(
+        "sent-late",
+        (Start("hearing"),),
+        _COMPLETED,
+        {"heard": 1},
+        calls=(Send("said", "one", {"n": 1}, "hello", after=2),),
+    ),
+    Scenario(
+        "sent-early",
+        (Start("hearing", after=3),),
+        _COMPLETED,
+        {"heard": 1},
+        calls=(Send("said", "one", {"n": 1}, "hello"),),
+    ),
+    Scenario(
+        "sent-for-two-rounds",
+        (Start("rounding"),),
+        _COMPLETED,
+        {"first": 1, "second": 1},
+        calls=(Send("tick", "one", value="first", after=2), Send("tick", "two", value="second", after=2)),
+        seeds=2,
+    ),
+    # The one that fits comes when those that do not are dead letters.
+    Scenario(
+        "sent-amiss",
+        (Start("correlated"),),
+        _COMPLETED,
+        {"heard": 1},
+        {"STIMULUS_OPEN_SECONDS": "60"},
+        calls=(
+            Send("said", "payload", {"n": 2}, after=1),
+            Send("said", "correlation", {"n": 1}, correlation_id="c-2", after=1),
+            Send("said", "fitting", {"n": 1}, correlation_id="c-1", after=1000),
+        ),
+        dead=frozenset({"payload", "correlation"}),
+        thorough=False,
+    ),
+    Scenario(
+        "sent-starts-and-resumes",
+        (Start("waiting-for-begin"),),
+        _COMPLETED,
+        {"heard": 1, "begun": 1},
+        calls=(Send("begin", "one", value="go", after=1000),),
+        published=frozenset({"beginning"}),
+    ),
+    Scenario(
+        "cancel-a-running-one",
+        (Start("stepping"),),
+        {"parent": "cancelled"},
+        calls=(Cancel(after=10),),
+        races={"before": 1, "slow": 1},
+    ),
+    Scenario(
+        "cancel-with-children",
+        (Start("testator"),),
+        {"parent": "cancelled"},
+        calls=(Cancel(after=1), Cancel(after=30)),
+        races={"begun": 2},
+    ),
+    # Whether the child ends first is left to the run; who waits is told the ending that there was.
+    Scenario(
+        "cancel-races-the-end",
+        (Start("hasty"),),
+        {},
+        calls=(Cancel(after=2.1), Cancel(after=2.15), Cancel(after=2.2)),
+        races={"brief": 1, "after": 1},
+        seeds=3,
+    ),
+    Scenario(
+        "two-completions",
+        (Start("tasked"),),
+        _COMPLETED,
+        {"answered": 1},
+        calls=(Complete("yes", after=2), Complete("no", after=2)),
+        seeds=2,
+    ),
+    Scenario(
+        "deleted",
+        (Start("mortal"),),
+        _COMPLETED,
+        {"after": 1, **_CHILD},
+        calls=(Delete(after=600), Delete(after=600)),
+    ),
+    # When it is replayed, what waits for it surely waits; two operators replay it at once.
+    Scenario(
+        "two-replays",
+        (Start("hearing", after=1000),),
+        _COMPLETED,
+        {"heard": 1},
+        {"STIMULUS_OPEN_SECONDS": "30"},
+        calls=(Send("said", "one", {"n": 1}, "hello"), Replay("one", after=1500), Replay("one", after=1500)),
+        seeds=2,
+    ),
+    Scenario(
+        "two-publishers",
+        (),
+        {},
+        calls=(
+            Publish("version_a", after=1),
+            Publish("version_b", after=1),
+            *(Send("begin", f"event {number}", after=0.9 + number / 20) for number in range(4)),
+        ),
+        races={"begun": 4, "version-a": 4, "version-b": 4},
+        thorough=False,
+    ),
+    Scenario(
+        "retract-while-starting",
+        (),
+        {},
+        settings={"STIMULUS_OPEN_SECONDS": "60"},
+        calls=(
+            Publish("version_a"),
+            *(Send("begin", f"event {number}", after=1000 + number / 20) for number in range(3)),
+            Retract("versioned", after=1000.06),
+            Send("begin", "late", after=3000),
+        ),
+        races={"begun": 3, "version-a": 3},
+        dead=frozenset({"late"}),
+        thorough=False,
+    ),
+    # A new version comes just as a time is due, and the end as another one is; far apart, so that no fault
+    # turns their order around.
+    Scenario(
+        "schedules",
+        (),
+        {},
+        calls=(
+            Publish("clocked_a"),
+            Publish("clocked_b", after=1200),
+            Retract("clocked", after=2400),
+        ),
+        races={"clock-a": 4, "clock-b": 4},
+        drops=True,
     ),
     # The message comes shortly before the last attempt, or shortly after; faults turn that around, and how it
     # ends with it: only the invariants hold.

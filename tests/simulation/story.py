@@ -4,18 +4,22 @@ Read from the rows themselves rather than through the runtime's own reading, so 
 misreads is seen. Only the engine is the runtime's: folding is its job.
 """
 
+import base64
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from aftercommit import clock, engine
 from aftercommit.definition import Definition, read_definition
 from aftercommit.model import Decision, InstanceStatus, Intention, Parent, State, command_from_json
+from tests.simulation.calls import Request, Send
 from tests.simulation.dynamodb import Item
 from tests.simulation.scenario import Scenario
 from tests.simulation.world import World
 
 Plain = dict[str, Any]
+KEYS = {"instances": ("instance_key", "row"), "outbox": ("owner_key", "item_id")}
 
 
 def plain(item: Item) -> Plain:
@@ -64,7 +68,10 @@ class Story:
     world: World
     instances: dict[str, Told]
     items: dict[tuple[str, str], Plain]  # by (owner_id, item_id)
-    definitions: dict[tuple[str, int], Definition]
+    definitions: dict[tuple[str, str, int], Definition]  # by (owner, id, version)
+    requested: frozenset[str]  # ids of the stimuli that callers have asked for
+    deleted: frozenset[str]  # keys of the instances that were deleted
+    called: dict[tuple[str, str], str]  # the stimulus of each callback address that was called, by row
 
     def item(self, item_id: str) -> Plain | None:
         """Return the item of an id, whoever owns it."""
@@ -73,6 +80,12 @@ class Story:
     def intends(self, item_id: str) -> bool:
         """Whether a revision of some instance has decided an item."""
         return any(item_id in each.intentions() for each in self.instances.values())
+
+    def told(self, key: str) -> str:
+        """Return the id of the stimulus that was sent under a key, as its callers were told."""
+        return next(
+            str(answer) for call, answer in self.world.answers if isinstance(call, Send) and call.key == key
+        )
 
     def children_of(self, item: Plain) -> list[Told]:
         """Return the instances that say they were started by a dispatch."""
@@ -84,15 +97,27 @@ class Story:
         ]
 
 
+def answered(story: Story) -> list[str]:
+    """Return the bookmarks whose tokens activities have sent, once for each that was taken."""
+    bodies = [
+        json.loads(item["body"])
+        for item in story.items.values()
+        if item["command"] == "resume" and item["status"] == "done"
+    ]
+    tokens = [body["token"] for body in bodies if "token" in body]
+    return [json.loads(base64.urlsafe_b64decode(f"{token}==="))[2] for token in tokens]
+
+
 def read_story(scenario: Scenario, world: World) -> Story:
-    """Read a quiet world."""
-    definitions = {}
-    for row in map(plain, world.dynamodb.tables["definitions"].rows.values()):
-        if "data" in row:
-            read = read_definition(json.loads(row["data"]), version=row["version"])
-            definitions[row["definition_id"], row["version"]] = read
+    """Read a quiet world; what was deleted there is read as it last was."""
+    definitions = _read_definitions(world)
+    deleted = frozenset(
+        change.before["instance_key"]["S"]
+        for change in world.changes
+        if change.table == "instances" and change.after is None and "deleted_at" in (change.before or {})
+    )
     instances: dict[str, Told] = {}
-    rows = sorted(world.dynamodb.tables["instances"].rows.items())
+    rows = sorted(_rows_of(world, "instances", deleted).items())
     for (_, name), item in rows:
         if name == "head":
             told = Told(plain(item))
@@ -105,25 +130,61 @@ def read_story(scenario: Scenario, world: World) -> Story:
             instances[key].rows.append(plain(item))
         elif key in instances and name.startswith("incident#"):
             instances[key].incidents.append(plain(item))
-    triggers = {
-        item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
-        for item in world.dynamodb.tables["outbox"].rows.values()
-        if item["command"]["S"] == "start" and item["body"].get("S", "{").endswith("}")
-    }
+    # From all that there ever was: a time of a schedule goes with its start.
+    triggers = _read_triggers(
+        scenario, (change.after for change in world.changes if change.table == "outbox" and change.after)
+    )
     for told in instances.values():
         try:
-            _fold(told, definitions, triggers.get(told.head.get("parent_item_id", "")))
+            _fold(told, definitions, triggers.get(told.head.get("parent_item_id", told.instance_id)))
         except Exception as error:  # noqa: BLE001 - a row that cannot be folded is a finding of its own
             told.unreadable = repr(error)
-    items = {}
-    for item in map(plain, world.dynamodb.tables["outbox"].rows.values()):
-        items[str(item["owner_id"]), str(item["item_id"])] = item
-    return Story(scenario, world, {each.instance_id: each for each in instances.values()}, items, definitions)
+    items, requested = {}, set()
+    for item in map(plain, _rows_of(world, "outbox", deleted).values()):
+        if item["item_id"] == "request":
+            requested.add(str(item["stimulus_id"]).partition(".")[2])
+        else:
+            items[str(item["owner_id"]), str(item["item_id"])] = item
+    by_id = {each.instance_id: each for each in instances.values()}
+    called = {key: item["item_id"]["S"] for key, item in rows if key[1].startswith("callback#")}
+    return Story(scenario, world, by_id, items, definitions, frozenset(requested), deleted, called)
 
 
-def _fold(told: Told, definitions: dict[tuple[str, int], Definition], trigger: Plain | None) -> None:
+def _read_triggers(scenario: Scenario, items: Iterable[Item]) -> dict[str, Plain | None]:
+    """Return what instances were born with, by the item that started them, else by their id."""
+    by_item: dict[str, Plain | None] = {
+        item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
+        for item in items
+        if item.get("command") == {"S": "start"} and item["body"].get("S", "{").endswith("}")
+    }
+    by_request = (each for each in scenario.starts if isinstance(each, Request))
+    return by_item | {each.instance_id: each.trigger for each in by_request}
+
+
+def _read_definitions(world: World) -> dict[tuple[str, str, int], Definition]:
+    definitions = {}
+    for (key, name), item in world.dynamodb.tables["definitions"].rows.items():
+        if name.startswith("version#"):
+            row = plain(item)
+            read = read_definition(json.loads(row["data"]), version=row["version"])
+            definitions[key.partition("#")[0], row["definition_id"], row["version"]] = read
+    return definitions
+
+
+def _rows_of(world: World, table: str, deleted: frozenset[str]) -> dict[tuple[str, str], Item]:
+    """Return a table's rows by key; those of deleted instances as they last were."""
+    hash_name, range_name = KEYS[table]
+    rows: dict[tuple[str, str], Item] = {}
+    for change in world.changes:
+        before = change.before
+        if change.table == table and change.after is None and before and before[hash_name]["S"] in deleted:
+            rows[before[hash_name]["S"], before[range_name]["S"]] = before
+    return rows | world.dynamodb.tables[table].rows
+
+
+def _fold(told: Told, definitions: dict[tuple[str, str, int], Definition], trigger: Plain | None) -> None:
     head = told.head
-    definition = definitions[head["definition_id"], head["version"]]
+    definition = definitions[head["definition_owner"], head["definition_id"], head["version"]]
     written = _first_snapshot(told)
     state = State(
         head["instance_id"],

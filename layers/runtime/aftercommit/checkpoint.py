@@ -11,11 +11,12 @@ from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.condition import Condition
 
 from aftercommit import clock, engine
+from aftercommit.activations import release_activation
 from aftercommit.bookmarks import bookmark_put, remove_bookmarks, stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import new_token
 from aftercommit.incidents import incident_put
-from aftercommit.instances import Held, snapshot_writes
+from aftercommit.instances import Held, leases_of, snapshot_writes
 from aftercommit.log import count, logger
 from aftercommit.model import (
     Bookmark,
@@ -118,6 +119,7 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
         HeadRow.leases.set(held.stalled)
         if held.stalled and not pending.commands
         else HeadRow.leases.remove(),
+        HeadRow.released.remove(),
         HeadRow.sends.remove(),
         HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove(),
         HeadRow.snapshot.set(inline) if inline is not None else HeadRow.snapshot.remove(),
@@ -133,6 +135,10 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
     head = Update("head", HeadRow(held.head.instance_key, "head"), actions, fence)
     _commit(held, pending, row, [_revision_put(row), *snapshot_puts, *_effects(held, pending, at), head])
     _remove_old_snapshot(held, snapshot_puts)
+    if status.ended:
+        # After the commit: before, another could begin beside one that goes on after all. A death in between
+        # is cured by the next start, which finds the holder ended.
+        release_activation(held.head)
 
 
 def _revision_row(held: Held, pending: Pending, at: float) -> RevisionRow:
@@ -143,7 +149,7 @@ def _revision_row(held: Held, pending: Pending, at: float) -> RevisionRow:
         revision=revision,
         commands=dumps(pending.commands),
         journal=dumps(pending.journal),
-        leases=held.head.leases or 0,
+        leases=leases_of(held.head),
         nonce=new_token(),
         committed_at=clock.to_text(at),
     )

@@ -1,18 +1,20 @@
 """Instances as stored: a head, and the revision rows after it. Creating, leasing and loading them.
 
-Rule that loading rests on: every write of the head that gives its lease back comes with a revision row of
-its own. So a head whose lease was given back has no rows after it, and only one that was taken from a dead
-worker needs them read.
+Rule that loading rests on: every write of the head that forgets its leases comes with a revision row of its
+own. So the first lease after it finds no rows behind the head, and only one after others needs them read.
 """
 
 import json
 from dataclasses import dataclass
 
+from pynamodb.exceptions import PynamoDBException
+
 from aftercommit import clock, engine
-from aftercommit.activities import RunTask
+from aftercommit.activations import activation_key_of, activation_put
 from aftercommit.definition import Definition
 from aftercommit.definitions import load_definition
 from aftercommit.errors import (
+    AftercommitError,
     ConditionFailedError,
     InstanceEndedError,
     LeaseHeldError,
@@ -24,6 +26,7 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_shard, new_token
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
+from aftercommit.log import logger
 from aftercommit.model import (
     InstanceStatus,
     Json,
@@ -71,7 +74,7 @@ class Birth:
 
 
 def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Put]:
-    """Return the writes that create an instance, only where none of that id exists.
+    """Return the writes that create an instance, only where none of that id exists; for `commit_birth`.
 
     With `lease_until` it is born running, its lease taken by this worker (the head's `lease_token`); else
     pending, and due after the head start of the message that announces it.
@@ -85,6 +88,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     )
     moment = clock.to_text(at)
     due_at = lease_until or at + settings().eager_head_start_seconds
+    activation_key = activation_key_of(birth.tenant, birth.definition, birth.correlation_id)
     head = HeadRow(
         key_of(birth.tenant, birth.instance_id),
         "head",
@@ -96,8 +100,9 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         version=birth.definition.version,
         status=(InstanceStatus.RUNNING if lease_until else InstanceStatus.PENDING).value,
         revision=0,
+        activation_key=activation_key,
         # Only where tokens can be given out: the heads of most instances just fit into a KB.
-        secret=new_token() + new_token() if _gives_tokens(birth.definition) else None,
+        secret=new_token() + new_token() if birth.definition.gives_tokens else None,
         correlation_id=birth.correlation_id,
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
@@ -113,11 +118,8 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     absent = HeadRow.instance_key.does_not_exist()  # closes: two starts of one id
     inline, puts = snapshot_writes(head.instance_key, 0, state)
     head.snapshot = inline
-    return [Put("head", head, absent), *puts]
-
-
-def _gives_tokens(definition: Definition) -> bool:
-    return any(isinstance(each, RunTask) for each in definition.activities.values())
+    activation = [activation_put(activation_key, birth.instance_id)] if activation_key else []
+    return [Put("head", head, absent), *puts, *activation]
 
 
 def head_of(puts: list[Put]) -> HeadRow:
@@ -170,6 +172,28 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     return row
 
 
+def release(head: HeadRow) -> None:
+    """Give the lease back where nothing could be decided (the database is away, only newer code knows how).
+
+    It does not count as a worker that died. If this fails, too, the lease runs out by itself.
+    """
+    actions = [
+        HeadRow.lease_token.remove(),
+        HeadRow.lease_until.remove(),
+        HeadRow.released.set((HeadRow.released | 0) + 1),
+    ]
+    own = HeadRow.lease_token == head.lease_token  # closes: it ran out, and another worker has it
+    try:
+        commit([Update("release", HeadRow(head.instance_key, "head"), actions, own)])
+    except (AftercommitError, PynamoDBException) as error:
+        logger.warning("lease not given back", extra={"reason": str(error)})
+
+
+def leases_of(head: HeadRow) -> int:
+    """Return the leases taken since the head was last written, without those that were given back."""
+    return int(head.leases or 0) - int(head.released or 0)
+
+
 def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], token: str) -> HeadRow:
     head = find_head(tenant, instance_id)
     if head and head.lease_token == token:
@@ -187,28 +211,8 @@ def load_leased(head: HeadRow) -> Held:
     try:
         return load(head)
     except NewerFormError:
-        _give_back(head)
+        release(head)
         raise
-
-
-def _give_back(head: HeadRow) -> None:
-    """Take back a lease under which nothing was done, so that it counts for no worker that died.
-
-    The instance is due later, each time the sweep has sent it for longer.
-    """
-    leases, sends = int(head.leases) - 1, min(int(head.sends or 0), 12)
-    wait = min(settings().ack_timeout_seconds * 2**sends, settings().ack_timeout_max_seconds)
-    actions = [
-        HeadRow.lease_token.remove(),
-        HeadRow.lease_until.remove(),
-        HeadRow.leases.set(leases) if leases else HeadRow.leases.remove(),
-        HeadRow.due_at.set(clock.to_text(clock.now() + wait)),
-    ]
-    own = HeadRow.lease_token == head.lease_token  # closes: it ran out, and another worker has it
-    try:
-        commit([Update("give back", HeadRow(head.instance_key, "head"), actions, own)])
-    except ConditionFailedError:
-        return
 
 
 def load(head: HeadRow, *, leased: bool = True) -> Held:
@@ -226,7 +230,7 @@ def load(head: HeadRow, *, leased: bool = True) -> Held:
             revision, leases = int(row.revision), int(row.leases)
     if not state.status.ended and state.bookmarks and not state.ready and not state.agenda:
         state.status = InstanceStatus.SUSPENDED  # the lease has overwritten it in the head
-    stalled = int(head.leases or 0) - leases - 1
+    stalled = leases_of(head) - leases - 1
     return Held(head.tenant, head, definition, state, revision, stalled, snapshot_row)
 
 

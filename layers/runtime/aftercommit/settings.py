@@ -36,6 +36,7 @@ class Settings:
     stimulus_attempts_max: int = 3
     dead_letter_days: int = 7
     done_retention_days: int = 1
+    http_private_addresses: bool = False
 
 
 # Where zero makes sense; everywhere else a number is at least 1.

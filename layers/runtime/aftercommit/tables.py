@@ -148,10 +148,12 @@ class HeadRow(Row):
     parent_instance_id = UnicodeAttribute(null=True)
     parent_item_id = UnicodeAttribute(null=True)  # the dispatch that started it
     request_fingerprint = UnicodeAttribute(null=True)  # of the body that came with an Idempotency-Key
+    activation_key = UnicodeAttribute(null=True)  # the row by which it is the only one; None: it need not be
     secret = UnicodeAttribute(null=True)  # by which the instance knows the callback tokens it has given out
     lease_token = UnicodeAttribute(null=True)
     lease_until = UnicodeAttribute(null=True)
     leases = NumberAttribute(null=True)  # leases taken since the head was last written by a burst
+    released = NumberAttribute(null=True)  # those of them that were given back by workers that lived on
     sends = NumberAttribute(null=True)  # times the sweep has sent it since then
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while the instance must move by itself
@@ -193,6 +195,18 @@ class SnapshotRow(Row):
     snapshot = UnicodeAttribute()
 
 
+class ActivationRow(Row):
+    """Names the one live instance that a definition may have, or may have per correlation id."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)  # tenant#activation#id: the head's activation_key
+    row = UnicodeAttribute(range_key=True)  # activation
+    holder = UnicodeAttribute()  # the instance's id
+
+
 class IncidentRow(Row):
     """A recorded fault that may need an operator."""
 
@@ -213,6 +227,20 @@ class IncidentRow(Row):
     created_at = UnicodeAttribute()
     attention_at = UnicodeAttribute(null=True)
     attention = AttentionIndex()
+
+
+class CallbackRow(Row):
+    """A callback address that was called: put only if absent, so that it counts once for good."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)
+    row = UnicodeAttribute(range_key=True)  # callback#<hash of its name>
+    item_id = UnicodeAttribute()  # the stimulus that the call has become
+    nonce = UnicodeAttribute()  # by which its writer knows it after an unknown outcome
+    created_at = UnicodeAttribute()
 
 
 # --- what stimuli find ---
@@ -286,6 +314,21 @@ class ItemRow(Row):
     ttl = NumberAttribute(null=True)  # epoch seconds; DynamoDB removes the row some time after
     due = DueIndex()
     attention = AttentionIndex()
+
+
+class RequestRow(Row):
+    """Remembers a call that came with an Idempotency-Key, and the stimulus that it has made."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "outbox_table"
+    owner_key = UnicodeAttribute(hash_key=True)  # tenant#hash of the key
+    item_id = UnicodeAttribute(range_key=True, default="request")
+    fingerprint = UnicodeAttribute()  # of the body
+    stimulus_id = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+    ttl = NumberAttribute()  # epoch seconds; the key counts as new from then on
 
 
 def key_of(tenant: str, name: str) -> str:
