@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Fork, Sequence, Step, Timer, Workflow, aws, engine
+from aftercommit import DispatchWorkflow, Event, Fork, Sequence, Step, Timer, Workflow, aws, engine
 from aftercommit.cancel import cancel
 from aftercommit.model import _COMMANDS, ItemCommand
 from aftercommit.operations import name_stimulus, read_stimulus_id, replay, resume_by_token
@@ -19,7 +19,7 @@ from aftercommit.settings import settings
 from aftercommit.tables import HeadRow
 from tests.integration.test_golden import GOLDEN, VERSIONS, masked, read_golden
 from tests.integration.waits import looper, racer, send, sleeper, starter, tasker, teller, waiter
-from tests.integration.world import STARTED_AT, effects, raw_rows
+from tests.integration.world import STARTED_AT, behaviours, effects, raw_rows
 
 TABLES = ("DefinitionsTable", "InstancesTable", "OutboxTable", "BookmarksTable", "TriggersTable")
 LOADED_AT = STARTED_AT + 700
@@ -29,6 +29,8 @@ wide = Workflow("wide", root=Fork(*[DispatchWorkflow("stepper") for _ in range(4
 ticking = Workflow(
     "ticking", root=Sequence(Timer(3_600, starts=True, result="due"), Step("act", name="ticked"))
 )
+running = Workflow("running", root=Step("act", name="run another"))
+single = Workflow("single", activation="singleton", root=Event("paid", payload={"order": "single"}))
 
 # What becomes of each instance once its rows are loaded, and what it waits for has come.
 ENDINGS = {
@@ -41,6 +43,8 @@ ENDINGS = {
     "cancelled": "cancelled",
     "aborted": "faulted",
     "wide": "completed",
+    "running": "completed",
+    "single": "completed",
 }
 
 
@@ -54,6 +58,7 @@ def derived_ids(monkeypatch):
 def write_rows(world, monkeypatch):
     """Bring a deployment that waits into the middle of its work; returns its rows by table."""
     world.publish(waiter, looper, starter, tasker, sleeper, racer, teller, stepper, wide, ticking)
+    world.publish(running, single)
     put_draft("default", "drafted", stepper.definition.data | {"id": "drafted"})
 
     def start(definition_id, instance_id, **given):
@@ -83,6 +88,9 @@ def write_rows(world, monkeypatch):
         start("wide", "wide")
     send("begin", value="started")
     handle_undone(world, "stimulus")  # split into a start
+    behaviours["run another"] = lambda context, value: context.run("wide")
+    start("running", "running")
+    start("single", "single")
     start("teller", "telling")  # an open stimulus that one of the waiters takes
     return {table: raw_rows(table) for table in TABLES}
 
@@ -128,6 +136,7 @@ def test_a_deployment_that_waits_goes_on_from_golden_rows(world, folder):
     [task] = world.show("asking")["bookmarks"]
     resume_by_token("default", task["token"], "approved")
     send("tick", value="second")
+    send("paid", {"order": "single"})
     [dead] = [item for item in world.items("stimulus") if item.status == "failed"]
     world.settle(10_000)
     assert world.raised == []
