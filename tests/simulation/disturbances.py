@@ -4,7 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from aftercommit import activity, functions
+from aftercommit import DispatchWorkflow, activity, commands, functions
+from aftercommit.activities import TYPES
+from aftercommit.definitions import load_definition
+from aftercommit.errors import NewerFormError
 from tests.simulation.activities import later
 from tests.simulation.calls import TENANT
 
@@ -33,6 +36,17 @@ def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:
         world.dynamodb.put_item(TableName="outbox", Item={k: v for k, v in item.items() if v is not None})
 
     return disturb
+
+
+def poison_status(world: Any) -> None:
+    """Lay an item with a status that only newer code knows into the world; after two minutes it is undone."""
+    poison_item({"status": {"S": "asleep"}})(world)
+
+    def wake() -> None:
+        row = world.dynamodb.tables["outbox"].rows[f"{TENANT}#poisoned", "poison"]
+        world.dynamodb.put_item(TableName="outbox", Item={**row, "status": {"S": "undone"}})
+
+    world.plan(120, wake)
 
 
 def poison_head(row: dict[str, Any]) -> Callable[[Any], None]:
@@ -111,3 +125,34 @@ def deploy_later(world: Any) -> None:
     """Let the activity `sim_later` be missing from the deployed code for two minutes."""
     functions._registered.pop("sim_later", None)
     world.plan(120, lambda: activity(name="sim_later", timeout_seconds=1)(later))
+
+
+_ROLLED_BACK = {name: commands._COMMANDS[name] for name in ("start", "resume")}
+
+
+def roll_back_commands(world: Any) -> None:
+    """Let the deployed code know neither starts nor resumes for two minutes, as if it were older."""
+    for name in _ROLLED_BACK:
+        commands._COMMANDS.pop(name, None)
+    world.plan(120, lambda: commands._COMMANDS.update(_ROLLED_BACK))
+
+
+def roll_back_activities(seconds: float) -> Callable[[Any], None]:
+    """Let the deployed code not know dispatches in trees, from so many seconds on, for two minutes."""
+
+    def disturb(world: Any) -> None:
+        world.excused = (NewerFormError,)  # of requests: they come again
+
+        def older() -> None:
+            TYPES.pop("DispatchWorkflow", None)
+            load_definition.cache_clear()
+
+        def newer() -> None:
+            TYPES["DispatchWorkflow"] = DispatchWorkflow
+            load_definition.cache_clear()
+
+        newer()
+        world.plan(seconds, older)
+        world.plan(seconds + 120, newer)
+
+    return disturb

@@ -24,8 +24,11 @@ from tests.simulation.disturbances import (
     deploy_later,
     poison_head,
     poison_item,
+    poison_status,
     refuse_unawaited,
     refuse_yet_send,
+    roll_back_activities,
+    roll_back_commands,
 )
 from tests.simulation.scenario import Scenario
 
@@ -124,6 +127,11 @@ SCENARIOS = (
         _COMPLETED,
         {"before": 1, "later": 1, "after": 1},
         disturb=deploy_later,
+    ),
+    Scenario("rolled-back-commands", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_commands),
+    Scenario("rolled-back", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_activities(0.01)),
+    Scenario(
+        "rolled-back-late", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_activities(0.1)
     ),
     Scenario("too-deep", (Start("top"),), _FAULTED, settings={"DISPATCH_DEPTH_MAX": "1"}, thorough=False),
     Scenario(
@@ -485,8 +493,8 @@ SCENARIOS = (
     _poisoned("poisoned-body", poison_item({})),
     _poisoned("poisoned-body-parts", poison_item({"body": {"S": '{"instance_id":"nobody"}'}})),
     _poisoned("poisoned-item", poison_item({"sends": {"S": "many"}, "body": {"N": "1"}})),
+    _poisoned("poisoned-status", poison_status),
     _poisoned("poisoned-time", poison_item({"deliver_at": {"S": "soon"}})),
-    _poisoned("poisoned-command", poison_item({"command": {"S": "explode"}})),
     _poisoned("poisoned-head", poison_head({"revision": {"S": "many"}})),
     _poisoned("poisoned-snapshot", poison_head({"snapshot": {"S": "{"}})),
 )

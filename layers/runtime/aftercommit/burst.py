@@ -20,7 +20,7 @@ from aftercommit.errors import (
     WorkerDiedError,
 )
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
-from aftercommit.instances import Held, find_head, lease, load, release
+from aftercommit.instances import Held, find_head, lease, load_leased, release
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import (
@@ -66,7 +66,7 @@ class Burst:
 
     def __init__(self, head: HeadRow, worker: Worker) -> None:
         self.worker = worker
-        self.held: Held = load(head)
+        self.held: Held = load_leased(head)
         self.pending = Pending()
 
     @property
@@ -107,7 +107,7 @@ class Burst:
                 self._begin(None)
                 self._loop()
             except TryLaterError:
-                release(self.held)
+                release(self.held.head)
                 raise
         return self.applied
 
@@ -115,7 +115,7 @@ class Burst:
         head = find_head(self.held.tenant, self.state.instance_id)
         if head is None or head.lease_token != self.held.head.lease_token:
             raise InstanceEndedError(f"instance {self.state.instance_id} has another owner now")
-        self.held = load(head)
+        self.held = load_leased(head)
         self.pending = Pending()
 
     def _begin(self, first: Command | None) -> None:

@@ -20,7 +20,7 @@ from aftercommit.errors import (
 from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
-from aftercommit.model import Cancel, InstanceStatus, ItemStatus, Json, Outcome
+from aftercommit.model import Cancel, ItemStatus, Json, Outcome, instance_status
 from aftercommit.outbox import ack, body_of, settle, walk_parts, withdrawal
 from aftercommit.queue import Message, Sending, send
 from aftercommit.tables import ItemRow
@@ -42,7 +42,7 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
         head = find_head(tenant, instance_id)
         if head is None or head.deleted_at:
             raise NotFoundError(f"no instance {instance_id!r}", field="id")
-        if InstanceStatus(head.status).ended:
+        if instance_status(head.status).ended:
             return False
         try:
             held = load(head, leased=False)

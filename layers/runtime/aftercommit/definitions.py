@@ -13,6 +13,7 @@ from aftercommit.errors import (
     ConflictError,
     DefinitionRefusedError,
     MalformedRowError,
+    NewerFormError,
     NotFoundError,
 )
 from aftercommit.model import Json, dumps
@@ -48,14 +49,17 @@ def find_published_version(tenant: str, definition_id: str) -> tuple[str, int] |
 
 @lru_cache(maxsize=256)
 def load_definition(owner: str, definition_id: str, version: int) -> Definition:
-    """Return a stored version, read and compiled; raises NotFoundError."""
+    """Return a stored version, read and compiled; raises NotFoundError, NewerFormError."""
     try:
         row = DefinitionRow.get(key_of(owner, definition_id), version_name(version), consistent_read=True)
     except DefinitionRow.DoesNotExist:
         raise NotFoundError(f"no workflow {definition_id!r} version {version}", field="version") from None
     try:
         return read_definition(json.loads(row.data), version=version)
-    except (ValueError, TypeError, DefinitionRefusedError) as error:
+    except DefinitionRefusedError as error:
+        # It was checked when it was stored, by code that knew more activities or properties than this.
+        raise NewerFormError(f"workflow {definition_id!r} version {version}: {error}") from error
+    except (ValueError, TypeError) as error:
         raise MalformedRowError(
             f"workflow {definition_id!r} version {version} cannot be read: {error}", field="data"
         ) from error

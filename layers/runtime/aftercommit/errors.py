@@ -21,6 +21,10 @@ class LeaseHeldError(TryLaterError):
     """Another worker holds the lease of the instance."""
 
 
+class NewerFormError(TryLaterError):
+    """A row was written by newer code than this, in a form that this one must not act on."""
+
+
 class ContentionError(TryLaterError):
     """A transaction kept meeting other transactions on the same items, through all its retries."""
 

@@ -19,6 +19,7 @@ from aftercommit.errors import (
     InstanceEndedError,
     LeaseHeldError,
     MalformedRowError,
+    NewerFormError,
     NotFoundError,
     OvertakenError,
     TryLaterError,
@@ -26,7 +27,15 @@ from aftercommit.errors import (
 from aftercommit.ids import derive_shard, new_token
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
 from aftercommit.log import logger
-from aftercommit.model import InstanceStatus, Json, Parent, State, command_from_json, dumps
+from aftercommit.model import (
+    InstanceStatus,
+    Json,
+    Parent,
+    State,
+    command_from_json,
+    dumps,
+    instance_status,
+)
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name, snapshot_name
 from aftercommit.writes import Put, Update, commit
@@ -139,7 +148,8 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     """Take the lease of an instance, and return its head: lock and load in one request.
 
     `waiting` says whether a suspended instance is wanted too: only what resumes it has business with it.
-    Raises LeaseHeldError, InstanceEndedError (also for one that is suspended and not wanted), NotFoundError.
+    Raises LeaseHeldError, InstanceEndedError (also for one that is suspended and not wanted), NotFoundError,
+    NewerFormError.
     """
     at = clock.to_text(clock.now())
     row = HeadRow(key_of(tenant, instance_id), "head")
@@ -162,8 +172,8 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     return row
 
 
-def release(held: Held) -> None:
-    """Give the lease back where nothing could be decided (the database is away), so that others may try.
+def release(head: HeadRow) -> None:
+    """Give the lease back where nothing could be decided (the database is away, only newer code knows how).
 
     It does not count as a worker that died. If this fails, too, the lease runs out by itself.
     """
@@ -172,9 +182,9 @@ def release(held: Held) -> None:
         HeadRow.lease_until.remove(),
         HeadRow.released.set((HeadRow.released | 0) + 1),
     ]
-    own = HeadRow.lease_token == held.head.lease_token  # closes: it ran out, and another worker has it
+    own = HeadRow.lease_token == head.lease_token  # closes: it ran out, and another worker has it
     try:
-        commit([Update("release", HeadRow(held.head.instance_key, "head"), actions, own)])
+        commit([Update("release", HeadRow(head.instance_key, "head"), actions, own)])
     except (AftercommitError, PynamoDBException) as error:
         logger.warning("lease not given back", extra={"reason": str(error)})
 
@@ -191,8 +201,18 @@ def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], t
     if head is None:
         raise NotFoundError(f"no instance {instance_id!r}", field="instance_id")
     if head.status not in statuses:
+        instance_status(head.status)  # one that only newer code knows is no ending
         raise InstanceEndedError(f"instance {instance_id} is {head.status}")
     raise LeaseHeldError(f"instance {instance_id} is leased until {head.lease_until}")
+
+
+def load_leased(head: HeadRow) -> Held:
+    """Load the instance whose lease was just taken; gives it back if only newer code can go on with it."""
+    try:
+        return load(head)
+    except NewerFormError:
+        release(head)
+        raise
 
 
 def load(head: HeadRow, *, leased: bool = True) -> Held:
@@ -254,7 +274,7 @@ def find_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State] | None:
             for row in rows_after(head):
                 replay(definition, state, row)
         # An ending and its head are one commit: rows that end it, after a head that does not, came between
-        if state.status.ended == InstanceStatus(head.status).ended:
+        if state.status.ended == instance_status(head.status).ended:
             return head, state
     raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
 

@@ -394,6 +394,25 @@ def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
     return incident_put(item.tenant, item.owner_id, incident, at, item_id=item.item_id)
 
 
+def leave_to_newer(item: ItemRow, reason: str) -> None:
+    """Postpone an item that only newer code can see through, each time for longer; else it stays as it is.
+
+    So a rollback loses nothing: the item is visible with its reason, and served once that code is back.
+    """
+    actions = [
+        ItemRow.sends.set(item.sends + 1),
+        ItemRow.last_error.set(reason[:MESSAGE_CHARACTERS_MAX]),
+        ItemRow.due_at.set(clock.to_text(_resend_at(item, clock.now()))),
+    ]
+    same = ItemRow.status == item.status  # closes: newer code has settled it, or moved it on
+    unclaimed = _still(ItemRow.sends, item.sends)  # closes: claimed since it was read
+    try:
+        commit([Update("leave", ItemRow(item.owner_key, item.item_id), actions, same & unclaimed)])
+    except ConditionFailedError:
+        return
+    _tell("left to newer code", "LeftToNewerCode", item, Failure("NewerFormError", reason))
+
+
 def set_aside(owner_key: str, item_id: str, reason: str) -> None:
     """Fail an item whose stored form cannot be read, so that it is seen and holds nothing back."""
     at = clock.to_text(clock.now())
