@@ -45,10 +45,21 @@ LEVELS = [
     {"requests", "writes"},
     {"bookmarks", "definitions", "incidents"},
     {"instances", "outbox", "triggers"},
-    {"checkpoint", "occurrences", "tokens"},
+    {"checkpoint", "occurrences", "set_aside", "tokens"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
-    {"cancel", "delete", "deliver", "operations", "publish", "resume", "run", "start", "stimulate"},
+    {
+        "cancel",
+        "delete",
+        "deliver",
+        "operations",
+        "publish",
+        "redrive",
+        "resume",
+        "run",
+        "start",
+        "stimulate",
+    },
     {"client", "commands", "direct", "sweep", "views"},
     {"__init__"},
 ]

@@ -17,7 +17,7 @@ from aftercommit.errors import (
     WorkerDiedError,
 )
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
-from aftercommit.instances import Held, find_head, load
+from aftercommit.instances import Held, find_head, load_leased
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
 from aftercommit.log import logger
 from aftercommit.model import (
@@ -33,7 +33,7 @@ from aftercommit.model import (
     State,
 )
 from aftercommit.outbox import open_stimuli
-from aftercommit.queue import Message, Sending, send
+from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow
 from aftercommit.writes import Update
@@ -62,7 +62,7 @@ class Burst:
 
     def __init__(self, head: HeadRow, worker: Worker) -> None:
         self.worker = worker
-        self.held: Held = load(head)
+        self.held: Held = load_leased(head)
         self.pending = Pending()
 
     @property
@@ -101,7 +101,7 @@ class Burst:
         head = find_head(self.held.tenant, self.state.instance_id)
         if head is None or head.lease_token != self.held.head.lease_token:
             raise InstanceEndedError(f"instance {self.state.instance_id} has another owner now")
-        self.held = load(head)
+        self.held = load_leased(head)
         self.pending = Pending()
 
     def _begin(self, first: Command | None) -> None:
@@ -196,7 +196,8 @@ class Burst:
     def _continue_elsewhere(self) -> None:
         """Stop in time: commit, and have another invocation go on at once (or the sweep, if this dies)."""
         commit_end(self.held, self.pending, due_at=clock.now() + settings().eager_head_start_seconds)
-        send([Sending(Message(self.held.tenant, instance_id=self.state.instance_id))])
+        message = Message(self.held.tenant, instance_id=self.state.instance_id)
+        send([Sending(message, channel=known_channel(self.held.head.channel))])
 
     def _seconds_needed(self, execution: Execution) -> float:
         try:
@@ -226,6 +227,7 @@ class Burst:
             tenant=self.held.tenant,
             deadline=self.worker.deadline,
             depth=self.state.depth,
+            channels=frozenset(settings().channels),
         )
         try:
             result = function.run(execution.memory["inputs"], context)

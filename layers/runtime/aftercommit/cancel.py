@@ -3,6 +3,8 @@
 It takes no lease: it commits at the next log position, and whoever runs the instance is overtaken.
 """
 
+from contextlib import suppress
+
 from aftercommit import clock
 from aftercommit.burst import Worker
 from aftercommit.checkpoint import Pending, commit_unleased, decide
@@ -10,14 +12,16 @@ from aftercommit.errors import (
     ConditionFailedError,
     ContentionError,
     ItemSettledError,
+    MalformedRowError,
     NotFoundError,
     OvertakenError,
 )
 from aftercommit.instances import find_head, load
-from aftercommit.model import Cancel, InstanceStatus, Json
-from aftercommit.outbox import ack, body_of, settle, withdrawal
+from aftercommit.intentions import intend_cancels_of
+from aftercommit.model import Cancel, InstanceStatus, ItemCommand, Json
+from aftercommit.outbox import ack, body_of, item_put, settle, withdrawal
 from aftercommit.tables import ItemRow
-from aftercommit.writes import Update, commit
+from aftercommit.writes import Put, Update, commit
 
 _TRIES_MAX = 20
 _REASON = "its parent waits no more"
@@ -57,6 +61,9 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
     """
     del worker
     body = body_of(item)
+    if body.get("all"):
+        _cancel_along(item)
+        return
     for each in body.get("more", []):
         _cancel_one(item, each)
     try:
@@ -73,6 +80,35 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
         settle(item)  # its dispatch was given up, so there never was a child
     except ItemSettledError:
         return
+
+
+def _cancel_along(item: ItemRow) -> None:
+    """Make an item for each few of the owner's dispatches that go with it; then this one is done itself.
+
+    The owner has ended, so there will be no more. The items' ids derive from the dispatches', so that of a
+    second telling, however far the first one came, only what is missing is made.
+    """
+    at = clock.now()
+    found = ItemRow.query(
+        item.owner_key, filter_condition=ItemRow.command == ItemCommand.START.value, consistent_read=True
+    )
+    dispatches = [(row.instance_id, row.item_id) for row in found if _goes_along(row)]
+    absent = ItemRow.item_id.does_not_exist()  # closes: told twice
+    puts = [
+        Put("part", item_put(item.tenant, item.owner_id, each, at).row, absent)
+        for each in intend_cancels_of(dispatches)
+    ]
+    for put in puts:
+        with suppress(ConditionFailedError):
+            commit([put])
+    settle(item)
+
+
+def _goes_along(row: ItemRow) -> bool:
+    try:
+        return bool(body_of(row).get("cancel_with_parent"))
+    except MalformedRowError:
+        return False  # it will be set aside, and never start
 
 
 def _cancel_one(item: ItemRow, pair: dict[str, Json]) -> None:

@@ -15,14 +15,17 @@ from aftercommit.errors import (
     MalformedMessageError,
     MalformedRowError,
     OvertakenError,
+    UnreadableInstanceError,
 )
+from aftercommit.instances import find_head
 from aftercommit.log import count, logger
 from aftercommit.model import ItemCommand, ItemStatus
-from aftercommit.outbox import find_item, set_aside
-from aftercommit.queue import Message, Sending, postpone, read_message, send
+from aftercommit.outbox import find_item
+from aftercommit.queue import Message, Sending, known_channel, postpone, read_message, send
 from aftercommit.queue import set_aside as set_message_aside
 from aftercommit.resume import resume
 from aftercommit.run import run
+from aftercommit.set_aside import set_aside
 from aftercommit.start import start
 from aftercommit.stimulate import stimulate
 from aftercommit.tables import key_of
@@ -49,7 +52,9 @@ def handle(text: str, worker: Worker, *, message_id: str = "") -> None:
     except (LeaseHeldError, OvertakenError) as error:
         logger.info("postponed", extra={"message_id": message_id, "reason": str(error)})
         count("MessagesPostponed")
-        postpone(message)
+        postpone(message, _channel_of(message))
+    except UnreadableInstanceError:
+        return  # told by its incident; what the message asks for stays undone, and comes up again
     except MalformedRowError as error:
         if message.item_id and message.owner_id:
             set_aside(key_of(message.tenant, message.owner_id), message.item_id, error.message)
@@ -65,13 +70,21 @@ def _serve(message: Message, worker: Worker) -> None:
         logger.info("no undone item", extra={"item_id": message.item_id})
         return
     if item.deliver_at and (wait := clock.from_text(item.deliver_at) - clock.now()) > 0:
-        send([Sending(message, ceil(wait), item.channel)])  # never early
+        send([Sending(message, ceil(wait), known_channel(item.channel))])  # never early
         return
     try:
         command = _COMMANDS[ItemCommand(item.command)]
     except ValueError:
         raise MalformedRowError(f"unknown command {item.command!r}", field="command") from None
     command(item, worker)
+
+
+def _channel_of(message: Message) -> str | None:
+    if message.instance_id:
+        head = find_head(message.tenant, message.instance_id)
+        return head.channel if head else None
+    item = find_item(message.tenant, message.owner_id or "", message.item_id or "")
+    return item.channel if item else None
 
 
 def _set_aside(text: str, reason: str, message_id: str) -> None:

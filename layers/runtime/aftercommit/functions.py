@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 from aftercommit import clock, schema
 from aftercommit.errors import InputRefusedError, ResultTooLargeError, UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
-from aftercommit.intentions import intend_start
+from aftercommit.intentions import intend_start, take_along
 from aftercommit.limits import (
     COMMIT_INTENTIONS_MAX,
     DELAY_SECONDS_MAX,
@@ -212,6 +212,7 @@ class ActivityContext:
     tenant: str
     deadline: float  # when the invocation ends, seconds since the epoch
     depth: int = 0
+    channels: frozenset[str] | None = None  # of the deployment; None: not known here, so none is refused
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("aftercommit.activity"))
     intentions: list[Intention] = field(default_factory=list)
 
@@ -227,14 +228,17 @@ class ActivityContext:
         version: int | None = None,
         correlation_id: str | None = None,
         channel: str | None = None,
+        cancel_with_parent: bool = False,
     ) -> str:
         """Start a workflow once this activity's result has committed, and never otherwise.
 
         Returns the id the new instance will have. The n-th dispatch of an activity execution is the same
-        one on every attempt.
+        one on every attempt. `cancel_with_parent`: whether it is cancelled if this instance is.
         """
         if correlation_id is not None and not 1 <= len(correlation_id) <= NAME_CHARACTERS_MAX:
             raise ValueError(f"a correlation id has 1 to {NAME_CHARACTERS_MAX} characters")
+        if channel is not None and self.channels is not None and channel not in self.channels:
+            raise ValueError(f"this deployment has no channel {channel!r}")
         intention = intend_start(
             derive_id("queued", self.idempotency_key, len(self.intentions)),
             definition_id=workflow,
@@ -244,7 +248,7 @@ class ActivityContext:
             channel=channel,
             depth=self.depth + 1,
         )
-        self.intentions.append(intention)
+        self.intentions.append(take_along(intention) if cancel_with_parent else intention)
         instance_id: str = intention.body["instance_id"]
         return instance_id
 

@@ -20,12 +20,32 @@ from aftercommit.errors import (
     NotFoundError,
     OvertakenError,
     TryLaterError,
+    UnreadableInstanceError,
 )
-from aftercommit.ids import derive_shard, new_token
+from aftercommit.ids import derive_id, derive_shard, new_token
+from aftercommit.incidents import incident_put
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
-from aftercommit.model import InstanceStatus, Json, Parent, State, command_from_json, dumps
+from aftercommit.log import count, logger
+from aftercommit.model import (
+    Failure,
+    Incident,
+    InstanceStatus,
+    Json,
+    Parent,
+    State,
+    command_from_json,
+    dumps,
+)
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name, snapshot_name
+from aftercommit.tables import (
+    HeadRow,
+    IncidentRow,
+    RevisionRow,
+    SnapshotRow,
+    key_of,
+    revision_name,
+    snapshot_name,
+)
 from aftercommit.writes import Put, Update, commit
 
 _READS_MAX = 5
@@ -59,6 +79,7 @@ class Birth:
     depth: int = 0
     trigger: dict[str, Json] | None = None
     request_fingerprint: str | None = None
+    channel: str | None = None
 
 
 def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Put]:
@@ -93,6 +114,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
         parent_item_id=birth.parent.item_id if birth.parent else None,
+        channel=birth.channel,
         request_fingerprint=birth.request_fingerprint,
         due_shard=derive_shard(birth.instance_id, settings().due_shards),
         due_at=clock.to_text(due_at),
@@ -169,6 +191,56 @@ def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], t
     if head.status not in statuses:
         raise InstanceEndedError(f"instance {instance_id} is {head.status}")
     raise LeaseHeldError(f"instance {instance_id} is leased until {head.lease_until}")
+
+
+def load_leased(head: HeadRow) -> Held:
+    """Load the instance whose lease was just taken.
+
+    One that cannot be read is given back as it was, with an incident, and raises UnreadableInstanceError: it
+    comes up again after a while, so that it goes on once what it lacks is repaired.
+    """
+    try:
+        return load(head)
+    except (MalformedRowError, NotFoundError) as error:
+        told = f"instance {head.instance_id} cannot be read: {error.message}"
+        record_unreadable(head.tenant, head.instance_id, told)
+        _give_back(head)
+        raise UnreadableInstanceError(told, field=error.field) from error
+
+
+def record_unreadable(tenant: str, instance_id: str, told: str) -> None:
+    """Leave the incident of an instance that cannot be read, once however often it is met."""
+    incident = Incident(
+        derive_id("incident", instance_id, "unreadable"), Failure("UnreadableInstanceError", told)
+    )
+    put = incident_put(tenant, instance_id, incident, clock.now())
+    absent = IncidentRow.instance_key.does_not_exist()  # keeps the time at which it was met first
+    logger.error("instance cannot be read", extra={"instance_id": instance_id, "reason": told})
+    count("InstancesUnreadable")
+    try:
+        commit([Put(put.purpose, put.row, absent)])
+    except ConditionFailedError:
+        return
+
+
+def _give_back(head: HeadRow) -> None:
+    """Undo a lease under which nothing was committed, so that it counts against nobody.
+
+    The count of leases is what it was, so the next holder reads the rows of earlier ones if there are any.
+    """
+    later = clock.to_text(clock.now() + settings().ack_timeout_max_seconds)
+    leases = int(head.leases or 1) - 1
+    actions = [
+        HeadRow.lease_token.remove(),
+        HeadRow.lease_until.remove(),
+        HeadRow.leases.set(leases) if leases else HeadRow.leases.remove(),
+        HeadRow.due_at.set(later),
+    ]
+    own = HeadRow.lease_token == head.lease_token  # closes: the lease ran out, and another has it
+    try:
+        commit([Update("give back", HeadRow(head.instance_key, "head"), actions, own)])
+    except ConditionFailedError:
+        return
 
 
 def load(head: HeadRow, *, leased: bool = True) -> Held:

@@ -244,6 +244,9 @@ class Activity:
 
     properties: ClassVar[dict[str, Property]]
     is_loop: ClassVar[bool] = False  # whether a Break below ends it
+    cancel_with_parent: bool | None = (
+        None  # whether the child it waits for is cancelled when it waits no more
+    )
     result: str | None = None  # the variable for what it gives, of those that give something
 
     def __init__(self, **values: Any) -> None:

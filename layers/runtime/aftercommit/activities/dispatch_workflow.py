@@ -2,7 +2,7 @@
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.ids import derive_child_id
-from aftercommit.intentions import intend_start
+from aftercommit.intentions import intend_start, take_along
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Failure, Json, Outcome, size_of
 
@@ -16,6 +16,9 @@ class DispatchWorkflow(Activity):
     child: outcome Completed and the child's output, or Faulted, Cancelled, DispatchFailed with
     {instance_id, error: {type, message}}. A branch in `on` handles its outcome; a bad ending that none
     handles faults here, so that no child's failure passes for success.
+
+    `cancel_with_parent`: whether the child is cancelled when this instance is, or waits for it no more. By
+    default a child that is waited for is, and any other is left alone.
     """
 
     properties = {
@@ -25,6 +28,7 @@ class DispatchWorkflow(Activity):
         "correlation_id": Property("value"),
         "channel": Property("text"),
         "wait": Property("flag"),
+        "cancel_with_parent": Property("flag"),
         "on": Property("branches"),
         "result": Property("variable"),
     }
@@ -34,6 +38,7 @@ class DispatchWorkflow(Activity):
     correlation_id: Json
     channel: str | None
     wait: bool | None
+    cancel_with_parent: bool | None
     on: dict[str, Activity] | None
 
     def __init__(
@@ -47,6 +52,7 @@ class DispatchWorkflow(Activity):
         version: int | None = None,
         correlation_id: Json = None,
         channel: str | None = None,
+        cancel_with_parent: bool | None = None,
     ) -> None:
         super().__init__(
             workflow=workflow,
@@ -55,6 +61,7 @@ class DispatchWorkflow(Activity):
             correlation_id=correlation_id,
             channel=channel,
             wait=wait or None,
+            cancel_with_parent=cancel_with_parent,
             on=on,
             result=result,
         )
@@ -89,7 +96,10 @@ class DispatchWorkflow(Activity):
             depth=visit.depth + 1,
             bookmark_id=visit.wait("child") if self.wait else None,
         )
-        visit.intend(intention)
+        goes_along = (
+            self.cancel_with_parent and not self.wait
+        )  # one that is waited for goes with its bookmark
+        visit.intend(take_along(intention) if goes_along else intention)
         if not self.wait:
             self._go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
 
