@@ -61,6 +61,7 @@ LEVELS = [
         "stimulate",
     },
     {"client", "commands", "direct", "sweep", "views"},
+    {"backlog"},
     {"__init__"},
 ]
 

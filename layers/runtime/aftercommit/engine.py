@@ -32,7 +32,13 @@ from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
-from aftercommit.intentions import intend_cancel_along, intend_cancels, intend_ending, intend_retry
+from aftercommit.intentions import (
+    find_bookmark,
+    intend_cancel_along,
+    intend_cancels,
+    intend_ending,
+    intend_retry,
+)
 from aftercommit.journal import line_of
 from aftercommit.limits import (
     COMMIT_BYTES_MAX,
@@ -158,16 +164,11 @@ class _Advance:
 
     def resume(self, command: Resume) -> None:
         # A bookmark leaves the state with its first resume: a second one, however late, finds nothing.
-        bookmark = self.state.bookmarks.get(command.bookmark_id) or self.dispatched_as(command.bookmark_id)
+        bookmark = find_bookmark(self.state, command.bookmark_id)
         if bookmark is None:
             self.decision.applied = False
             return
         self.consume(bookmark, command.outcome, command.value)
-
-    def dispatched_as(self, item_id: str) -> Bookmark | None:
-        """Return the wait for a dispatch that is named itself, as by one whose row cannot be read."""
-        waiting = (each for each in self.state.bookmarks.values() if each.waits_for == "child")
-        return next((each for each in waiting if derive_id("dispatch", each.execution_id) == item_id), None)
 
     def stimulate(self, command: Stimulate) -> None:
         # As text: to Python, true is 1.
@@ -249,10 +250,7 @@ class _Advance:
             self.decision.gone.append(bookmark)
 
     def withdraw(self, execution_ids: Iterable[str]) -> None:
-        """Cancel the children that these executions wait for: nobody will take what they bring.
-
-        Those that their dispatch says to leave alone run on.
-        """
+        """Cancel the children that these executions wait for, unless their dispatch says to leave them alone."""
         gone = set(execution_ids)
         waiting = [each for each in self.state.bookmarks.values() if each.execution_id in gone]
         self.decision.intentions += intend_cancels(

@@ -53,6 +53,17 @@ def intend_start(
     )
 
 
+def find_bookmark(state: State, name: str) -> Bookmark | None:
+    """Return the bookmark of an id, or the one at which a dispatch is awaited that is named itself.
+
+    A dispatch whose row cannot be read does not tell its bookmark any more.
+    """
+    if name in state.bookmarks:
+        return state.bookmarks[name]
+    waiting = (each for each in state.bookmarks.values() if each.waits_for == "child")
+    return next((each for each in waiting if derive_id("dispatch", each.execution_id) == name), None)
+
+
 def take_along(intention: Intention) -> Intention:
     """Let the child that is to be started be cancelled with its parent, though that does not wait for it."""
     intention.body["cancel_with_parent"] = True

@@ -37,9 +37,10 @@ def set_aside(owner_key: str, item_id: str, reason: str) -> None:
         actions += [ItemRow.tenant.set(tenant), ItemRow.owner_id.set(owner_id)]
     # Settled items are left alone; a status that is missing or of another kind is what this is for.
     unsettled = ~ItemRow.status.is_in(*(each.value for each in ItemStatus if each != ItemStatus.UNDONE))
-    row = ItemRow(owner_key, item_id)
-    writes: list[Write] = [Update("set aside", row, actions, ItemRow.owner_key.exists() & unsettled)]
+    key = ItemRow(owner_key, item_id)
+    writes: list[Write] = [Update("set aside", key, actions, ItemRow.owner_key.exists() & unsettled)]
     if separator and owner_id:
+        row = salvage(owner_key, item_id)
         writes += _consequences(tenant, owner_id, row, Failure("MalformedRowError", reason), at)
     try:
         commit_unread(writes)
@@ -50,14 +51,14 @@ def set_aside(owner_key: str, item_id: str, reason: str) -> None:
 
 
 def _consequences(tenant: str, owner_id: str, row: ItemRow, failure: Failure, at: float) -> list[Write]:
-    command, wait = _part(row, "command"), _part(row, "wait")
-    if command == ItemCommand.STIMULUS.value:
+    if row.command == ItemCommand.STIMULUS.value:
         return []  # the failed item is the dead letter itself
-    generation = int(_part(row, "generation") or 1)
+    generation = int(row.generation or 1)
     incident = Incident(derive_id("incident", row.item_id, generation), failure)
     writes: list[Write] = [incident_put(tenant, owner_id, incident, at, item_id=row.item_id)]
     # Only a start says whether its owner waits. One that does not say so any more may be waited for.
-    if wait or (wait is None and command == ItemCommand.START.value):
+    waits: bool | None = row.wait
+    if waits or (waits is None and row.command == ItemCommand.START.value):
         body = {
             "instance_id": owner_id,
             "bookmark_id": _bookmark_id(row),
@@ -72,16 +73,23 @@ def _consequences(tenant: str, owner_id: str, row: ItemRow, failure: Failure, at
 def _bookmark_id(row: ItemRow) -> str:
     """Return what the owner waits at: the bookmark, or the dispatch itself, by which the owner knows it."""
     try:
-        named: Json = json.loads(_part(row, "body") or "{}")["bookmark_id"]
+        named: Json = json.loads(row.body or "{}")["bookmark_id"]
     except (ValueError, KeyError, TypeError):
         named = None
     return named if isinstance(named, str) else str(row.item_id)
 
 
-def _part(row: ItemRow, name: str) -> Any:
-    """Read one attribute as stored; None if it is missing, or cannot be read itself."""
+def salvage(owner_key: str, item_id: str) -> ItemRow:
+    """Return what can be read of an item, each attribute by itself; None stands for what cannot."""
+    row = ItemRow(owner_key, item_id)
+    for name in ItemRow.get_attributes().keys() - {"owner_key", "item_id"}:
+        setattr(row, name, _read(owner_key, item_id, name))
+    return row
+
+
+def _read(owner_key: str, item_id: str, name: str) -> Any:
     try:
-        found = ItemRow.get(row.owner_key, row.item_id, consistent_read=True, attributes_to_get=[name])
+        found = ItemRow.get(owner_key, item_id, consistent_read=True, attributes_to_get=[name])
     except (ItemRow.DoesNotExist, AttributeDeserializationError, TypeError, ValueError):
         return None
     return getattr(found, name)

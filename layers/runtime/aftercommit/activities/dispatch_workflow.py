@@ -41,7 +41,7 @@ class DispatchWorkflow(Activity):
     cancel_with_parent: bool | None
     on: dict[str, Activity] | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each property
         self,
         workflow: str,
         *,
@@ -96,9 +96,8 @@ class DispatchWorkflow(Activity):
             depth=visit.depth + 1,
             bookmark_id=visit.wait("child") if self.wait else None,
         )
-        goes_along = (
-            self.cancel_with_parent and not self.wait
-        )  # one that is waited for goes with its bookmark
+        # One that is waited for goes with its bookmark.
+        goes_along = self.cancel_with_parent and not self.wait
         visit.intend(take_along(intention) if goes_along else intention)
         if not self.wait:
             self._go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
