@@ -250,7 +250,7 @@ class _Advance:
             self.decision.gone.append(bookmark)
 
     def withdraw(self, execution_ids: Iterable[str]) -> None:
-        """Cancel the children that these executions wait for, unless their dispatch says to leave them alone."""
+        """Cancel the children that these executions wait for, unless their dispatch leaves them alone."""
         gone = set(execution_ids)
         waiting = [each for each in self.state.bookmarks.values() if each.execution_id in gone]
         self.decision.intentions += intend_cancels(
