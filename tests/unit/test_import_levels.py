@@ -43,7 +43,7 @@ LEVELS = [
     # what is stored and sent
     {"queue", "tables"},
     {"requests", "writes"},
-    {"bookmarks", "definitions", "incidents"},
+    {"bookmarks", "definitions", "incidents", "salvage"},
     {"instances", "outbox", "triggers"},
     {"checkpoint", "occurrences", "set_aside", "tokens"},
     {"burst"},

@@ -14,12 +14,12 @@ from aftercommit.errors import MalformedRequestError
 from aftercommit.ids import derive_id
 from aftercommit.limits import PAGE_MAX
 from aftercommit.model import ItemCommand, ItemStatus, Json
+from aftercommit.salvage import read_item
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow
 from aftercommit.views import (
     Page,
     age_of,
-    find_shown_item,
     from_cursor,
     list_attention,
     present,
@@ -75,7 +75,7 @@ def _list_pending(
         last = place
         if key.owner_key.partition("#")[0] != tenant:
             continue
-        row = find_shown_item(key.owner_key, key.item_id)
+        row = read_item(key.owner_key, key.item_id)
         # The index is a moment behind; a row without a status cannot be read, and waits to be set aside.
         if row and row.status in (ItemStatus.UNDONE, None) and command in (None, row.command):
             rows.append(row)

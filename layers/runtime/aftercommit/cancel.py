@@ -20,6 +20,7 @@ from aftercommit.instances import find_head, load
 from aftercommit.intentions import intend_cancels_of
 from aftercommit.model import Cancel, InstanceStatus, ItemCommand, Json
 from aftercommit.outbox import ack, body_of, item_put, settle, withdrawal
+from aftercommit.salvage import read_items
 from aftercommit.tables import ItemRow
 from aftercommit.writes import Put, Update, commit
 
@@ -89,9 +90,7 @@ def _cancel_along(item: ItemRow) -> None:
     second telling, however far the first one came, only what is missing is made.
     """
     at = clock.now()
-    found = ItemRow.query(
-        item.owner_key, filter_condition=ItemRow.command == ItemCommand.START.value, consistent_read=True
-    )
+    found = read_items(item.owner_key)
     dispatches = [(row.instance_id, row.item_id) for row in found if _goes_along(row)]
     absent = ItemRow.item_id.does_not_exist()  # closes: told twice
     puts = [
@@ -106,7 +105,7 @@ def _cancel_along(item: ItemRow) -> None:
 
 def _goes_along(row: ItemRow) -> bool:
     try:
-        return bool(body_of(row).get("cancel_with_parent"))
+        return row.command == ItemCommand.START and bool(body_of(row).get("cancel_with_parent"))
     except MalformedRowError:
         return False  # it will be set aside, and never start
 

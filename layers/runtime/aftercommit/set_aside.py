@@ -5,9 +5,6 @@ wait for the child that will not start. What still can be read of the row decide
 """
 
 import json
-from typing import Any
-
-from pynamodb.exceptions import AttributeDeserializationError
 
 from aftercommit import clock
 from aftercommit.errors import ConditionFailedError
@@ -17,6 +14,7 @@ from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, Incident, Intention, ItemCommand, ItemStatus, Json, Outcome
 from aftercommit.outbox import item_put
+from aftercommit.salvage import salvage
 from aftercommit.tables import ItemRow
 from aftercommit.writes import Update, Write, commit_unread
 
@@ -77,19 +75,3 @@ def _bookmark_id(row: ItemRow) -> str:
     except (ValueError, KeyError, TypeError):
         named = None
     return named if isinstance(named, str) else str(row.item_id)
-
-
-def salvage(owner_key: str, item_id: str) -> ItemRow:
-    """Return what can be read of an item, each attribute by itself; None stands for what cannot."""
-    row = ItemRow(owner_key, item_id)
-    for name in ItemRow.get_attributes().keys() - {"owner_key", "item_id"}:
-        setattr(row, name, _read(owner_key, item_id, name))
-    return row
-
-
-def _read(owner_key: str, item_id: str, name: str) -> Any:
-    try:
-        found = ItemRow.get(owner_key, item_id, consistent_read=True, attributes_to_get=[name])
-    except (ItemRow.DoesNotExist, AttributeDeserializationError, TypeError, ValueError):
-        return None
-    return getattr(found, name)

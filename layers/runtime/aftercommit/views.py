@@ -8,8 +8,6 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from pynamodb.exceptions import AttributeDeserializationError
-
 from aftercommit import clock
 from aftercommit.definitions import PUBLISHED, list_published, list_versions, load_definition
 from aftercommit.errors import (
@@ -22,7 +20,7 @@ from aftercommit.instances import find_head, find_whole
 from aftercommit.limits import PAGE_MAX
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.outbox import body_of
-from aftercommit.set_aside import salvage
+from aftercommit.salvage import read_item, read_items
 from aftercommit.tables import (
     DefinitionRow,
     HeadRow,
@@ -276,16 +274,6 @@ def show_item(row: ItemRow) -> dict[str, Json]:
     )
 
 
-def find_shown_item(owner_key: str, item_id: str) -> ItemRow | None:
-    """Read an item to show it; of one that cannot be read, what still can be."""
-    try:
-        return ItemRow.get(owner_key, item_id, consistent_read=True)
-    except ItemRow.DoesNotExist:
-        return None
-    except (AttributeDeserializationError, TypeError, ValueError):
-        return salvage(owner_key, item_id)
-
-
 def age_of(created_at: str | None) -> int | None:
     """Return how many seconds ago something was made; None where that cannot be read."""
     try:
@@ -295,18 +283,14 @@ def age_of(created_at: str | None) -> int | None:
 
 
 def _dispatches(owner_key: str) -> Iterator[ItemRow]:
-    return iter(
-        ItemRow.query(
-            owner_key, filter_condition=ItemRow.command == ItemCommand.START.value, consistent_read=True
-        )
-    )
+    return (row for row in read_items(owner_key) if row.command == ItemCommand.START)
 
 
 def show_dispatch(tenant: str, owner_id: str, item_id: str) -> dict[str, Json]:
     """Return one dispatch; raises NotFoundError."""
-    for row in ItemRow.query(key_of(tenant, owner_id), ItemRow.item_id == item_id, consistent_read=True):
-        if row.command == ItemCommand.START:
-            return show_item(row)
+    row = read_item(key_of(tenant, owner_id), item_id)
+    if row and row.command == ItemCommand.START:
+        return show_item(row)
     raise NotFoundError(f"no dispatch {item_id!r} of {owner_id!r}", field="id")
 
 
@@ -315,11 +299,9 @@ def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, pa
     _check_status(status, ItemStatus)
     if owner_id is not None:
         place = from_cursor(page.cursor, 1)
-        key = key_of(tenant, owner_id)
-        start = {"owner_key": {"S": key}, "item_id": {"S": place[0]}} if place else None
         found = (
             show_item(row)
-            for row in ItemRow.query(key, last_evaluated_key=start, consistent_read=True)
+            for row in read_items(key_of(tenant, owner_id), after=place[0] if place else None)
             if row.command == ItemCommand.START and status in (None, row.status)
         )
         rows = list(islice(found, page.limit + 1))
@@ -350,7 +332,7 @@ def list_attention(
     keys = ItemRow.attention.query(tenant, last_evaluated_key=start, limit=page.limit + 1)
     found = list(keys)
     listed = found[: page.limit]
-    rows = [find_shown_item(key.owner_key, key.item_id) for key in listed]
+    rows = [read_item(key.owner_key, key.item_id) for key in listed]
     shown = [show(row) for row in rows if row and row.attention_at and command in (None, row.command)]
     if len(found) == len(listed):
         return {name: shown}
