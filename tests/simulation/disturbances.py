@@ -5,8 +5,17 @@ from collections.abc import Callable
 from typing import Any
 
 from aftercommit import activity, functions
+from aftercommit.cancel import cancel
+from aftercommit.errors import ConflictError
+from aftercommit.instances import find_head
+from aftercommit.publish import publish, retract
+from aftercommit.redrive import redrive
+from aftercommit.tables import SHARED_TENANT, ItemRow, key_of
+from tests.simulation import workflows
 from tests.simulation.activities import later
 from tests.simulation.scenario import TENANT
+
+API_SECONDS = 29
 
 
 def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:
@@ -111,3 +120,100 @@ def deploy_later(world: Any) -> None:
     """Let the activity `sim_later` be missing from the deployed code for two minutes."""
     functions._registered.pop("sim_later", None)
     world.plan(120, lambda: activity(name="sim_later", timeout_seconds=1)(later))
+
+
+def ask(world: Any, act: Callable[[], bool], *, after: float) -> None:
+    """Let somebody call the API, and call again every few seconds until the answer says that it is done."""
+    world._pending += 1
+    answers: list[bool] = []
+
+    def ended(_: Any) -> None:
+        if any(answers):
+            world._pending -= 1
+        else:
+            world.plan(5, begin)
+
+    def begin() -> None:
+        world._spawn("api", lambda: answers.append(act()), world.at + API_SECONDS, ended)
+
+    world.plan(after, begin)
+
+
+def redrive_late(world: Any) -> None:
+    """Let a workflow be missing until its dispatch is given up; then two operators redrive it at once.
+
+    Old messages of the dispatch come again meanwhile.
+    """
+    retract(SHARED_TENANT, "late-child")
+    world.plan(100, lambda: publish(SHARED_TENANT, workflows.late_child.definition))
+    for seconds in (101, 101, 230):
+        ask(world, _redrive, after=seconds)
+    for seconds in (101.01, 101.05, 240):
+        world.plan(seconds, lambda: _repeat_messages(world))
+
+
+def _redrive() -> bool:
+    dispatches = list(ItemRow.query(key_of(TENANT, "parent"), ItemRow.item_id.exists(), consistent_read=True))
+    for item in dispatches:
+        if item.status == "failed":
+            try:
+                redrive(TENANT, "parent", item.item_id)
+            except ConflictError:
+                continue  # the other one was first
+    return bool(dispatches) and all(item.status == "done" for item in dispatches)
+
+
+def _repeat_messages(world: Any) -> None:
+    for (owner_key, item_id), item in list(world.dynamodb.tables["outbox"].rows.items()):
+        if item["command"] == {"S": "start"}:
+            owner_id = owner_key.partition("#")[2]
+            world.deliver_message(json.dumps({"tenant": TENANT, "owner_id": owner_id, "item_id": item_id}))
+
+
+def cancel_trees(world: Any) -> None:
+    """Cancel one tree as soon as it waits, whatever of it has begun, and another when it all stands."""
+    ask(world, lambda: _cancel("other"), after=0.2)
+    ask(world, lambda: _cancel("parent"), after=30)
+
+
+def _cancel(instance_id: str) -> bool:
+    head = find_head(TENANT, instance_id)
+    if head is None or head.status in ("pending", "running"):
+        return False
+    cancel(TENANT, instance_id, "enough")
+    return True
+
+
+def damage_start(world: Any) -> None:
+    """Let the row of a start be damaged before it is delivered, if it still is undone by then."""
+
+    def damage() -> None:
+        rows = world.dynamodb.tables["outbox"].rows
+        found = [key for key, item in rows.items() if item["command"] == {"S": "start"}]
+        if not found:
+            world.plan(1, damage)
+        for key in found:
+            if rows[key]["status"] == {"S": "undone"}:
+                rows[key] = {**rows[key], "sends": {"S": "many"}}
+
+    world.plan(1, damage)
+
+
+def lose_definition(world: Any) -> None:
+    """Let an instance that waits name a version that is not there, until it is repaired."""
+    key = (f"{TENANT}#parent", "head")
+
+    def name(version: int) -> bool:
+        rows = world.dynamodb.tables["instances"].rows
+        if key not in rows or (version != 1 and rows[key]["status"] != {"S": "suspended"}):
+            return False
+        rows[key] = {**rows[key], "version": {"N": str(version)}}
+        return True
+
+    def lose() -> None:
+        if name(99):
+            world.plan(400, lambda: name(1))
+        else:
+            world.plan(1, lose)
+
+    world.plan(1, lose)
