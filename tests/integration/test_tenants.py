@@ -175,7 +175,7 @@ def plain(answer, ids):
     text = json.dumps(body)
     for each in ids.all():
         text = text.replace(each, "<id>")
-    return status, re.sub(r"[0-9a-f]{32}\.\d{13}-[0-9A-Z]{26}", "<new stimulus>", text)
+    return status, re.sub(r"[0-9a-f]{32}\.\d{13}-[0-9A-Z]{26}|[0-9a-f]{64}", "<new>", text)
 
 
 def test_i11_a_stranger_sees_and_changes_nothing_and_cannot_tell_foreign_from_unknown(api, owned):
