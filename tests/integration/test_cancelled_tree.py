@@ -1,9 +1,10 @@
 """A tree of a thousand instances that is cancelled at its root, in the simulated world."""
 
 from aftercommit.cancel import cancel
+from tests.simulation.calls import TENANT, Start
 from tests.simulation.disturbances import ask
 from tests.simulation.runs import Run, simulate_scenario
-from tests.simulation.scenario import TENANT, Scenario, Start
+from tests.simulation.scenario import Scenario
 
 INSTANCES = 1 + 10 + 100 + 900
 

@@ -13,7 +13,7 @@ from aftercommit.redrive import redrive
 from aftercommit.tables import SHARED_TENANT, ItemRow, key_of
 from tests.simulation import workflows
 from tests.simulation.activities import later
-from tests.simulation.scenario import TENANT
+from tests.simulation.calls import TENANT
 
 API_SECONDS = 29
 
@@ -199,21 +199,18 @@ def damage_start(world: Any) -> None:
     world.plan(1, damage)
 
 
-def lose_definition(world: Any) -> None:
-    """Let an instance that waits name a version that is not there, until it is repaired."""
+def lose_snapshot(world: Any) -> None:
+    """Let an instance that waits lose its snapshot, until that is restored."""
+    rows = world.dynamodb.tables["instances"].rows
     key = (f"{TENANT}#parent", "head")
 
-    def name(version: int) -> bool:
-        rows = world.dynamodb.tables["instances"].rows
-        if key not in rows or (version != 1 and rows[key]["status"] != {"S": "suspended"}):
-            return False
-        rows[key] = {**rows[key], "version": {"N": str(version)}}
-        return True
-
     def lose() -> None:
-        if name(99):
-            world.plan(400, lambda: name(1))
-        else:
+        if key not in rows or rows[key]["status"] != {"S": "suspended"}:
             world.plan(1, lose)
+            return
+        rest = dict(rows[key])
+        lost = rest.pop("snapshot")
+        rows[key] = rest
+        world.plan(400, lambda: rows.update({key: {**rows[key], "snapshot": lost}}))
 
     world.plan(1, lose)

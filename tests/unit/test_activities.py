@@ -184,6 +184,7 @@ def test_the_catalogue_is_what_a_tree_may_name():
     assert sorted(TYPES) == [
         "Break",
         "Correlate",
+        "Cron",
         "Delay",
         "DispatchWorkflow",
         "Event",
@@ -201,6 +202,7 @@ def test_the_catalogue_is_what_a_tree_may_name():
         "StartAt",
         "Step",
         "Switch",
+        "Timer",
         "Try",
         "While",
     ]
@@ -208,7 +210,7 @@ def test_the_catalogue_is_what_a_tree_may_name():
 
 def test_only_what_gives_something_has_a_result():
     giving = {name for name, each in TYPES.items() if "result" in each.properties}
-    assert giving == {"DispatchWorkflow", "Event", "RunTask", "Step"}
+    assert giving == {"Cron", "DispatchWorkflow", "Event", "RunTask", "StartAt", "Step", "Timer"}
 
 
 def test_a_property_that_an_activity_lacks_is_refused():

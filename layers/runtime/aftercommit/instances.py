@@ -1,18 +1,21 @@
 """Instances as stored: a head, and the revision rows after it. Creating, leasing and loading them.
 
-Rule that loading rests on: every write of the head that gives its lease back comes with a revision row of
-its own. So a head whose lease was given back has no rows after it, and only one that was taken from a dead
-worker needs them read.
+Rule that loading rests on: every write of the head that forgets its leases comes with a revision row of its
+own. So the first lease after it finds no rows behind the head, and only one after others needs them read.
 """
 
 import json
 from dataclasses import dataclass
+
+from pynamodb.exceptions import PynamoDBException
+from pynamodb.expressions.update import Action
 
 from aftercommit import clock, engine
 from aftercommit.activities import RunTask
 from aftercommit.definition import Definition
 from aftercommit.definitions import load_definition
 from aftercommit.errors import (
+    AftercommitError,
     ConditionFailedError,
     InstanceEndedError,
     LeaseHeldError,
@@ -182,6 +185,29 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     return row
 
 
+def release(head: HeadRow, *more: Action) -> None:
+    """Give the lease back where nothing could be decided (the database is away), so that others may try.
+
+    It does not count as a worker that died. If this fails, too, the lease runs out by itself.
+    """
+    actions = [
+        HeadRow.lease_token.remove(),
+        HeadRow.lease_until.remove(),
+        HeadRow.released.set((HeadRow.released | 0) + 1),
+        *more,
+    ]
+    own = HeadRow.lease_token == head.lease_token  # closes: it ran out, and another worker has it
+    try:
+        commit([Update("release", HeadRow(head.instance_key, "head"), actions, own)])
+    except (AftercommitError, PynamoDBException) as error:
+        logger.warning("lease not given back", extra={"reason": str(error)})
+
+
+def leases_of(head: HeadRow) -> int:
+    """Return the leases taken since the head was last written, without those that were given back."""
+    return int(head.leases or 0) - int(head.released or 0)
+
+
 def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], token: str) -> HeadRow:
     head = find_head(tenant, instance_id)
     if head and head.lease_token == token:
@@ -204,7 +230,7 @@ def load_leased(head: HeadRow) -> Held:
     except (MalformedRowError, NotFoundError) as error:
         told = f"instance {head.instance_id} cannot be read: {error.message}"
         record_unreadable(head.tenant, head.instance_id, told)
-        _give_back(head)
+        release(head, HeadRow.due_at.set(clock.to_text(clock.now() + settings().ack_timeout_max_seconds)))
         raise UnreadableInstanceError(told, field=error.field) from error
 
 
@@ -219,26 +245,6 @@ def record_unreadable(tenant: str, instance_id: str, told: str) -> None:
     count("InstancesUnreadable")
     try:
         commit([Put(put.purpose, put.row, absent)])
-    except ConditionFailedError:
-        return
-
-
-def _give_back(head: HeadRow) -> None:
-    """Undo a lease under which nothing was committed, so that it counts against nobody.
-
-    The count of leases is what it was, so the next holder reads the rows of earlier ones if there are any.
-    """
-    later = clock.to_text(clock.now() + settings().ack_timeout_max_seconds)
-    leases = int(head.leases or 1) - 1
-    actions = [
-        HeadRow.lease_token.remove(),
-        HeadRow.lease_until.remove(),
-        HeadRow.leases.set(leases) if leases else HeadRow.leases.remove(),
-        HeadRow.due_at.set(later),
-    ]
-    own = HeadRow.lease_token == head.lease_token  # closes: the lease ran out, and another has it
-    try:
-        commit([Update("give back", HeadRow(head.instance_key, "head"), actions, own)])
     except ConditionFailedError:
         return
 
@@ -258,7 +264,7 @@ def load(head: HeadRow, *, leased: bool = True) -> Held:
             revision, leases = int(row.revision), int(row.leases)
     if not state.status.ended and state.bookmarks and not state.ready and not state.agenda:
         state.status = InstanceStatus.SUSPENDED  # the lease has overwritten it in the head
-    stalled = int(head.leases or 0) - leases - 1
+    stalled = leases_of(head) - leases - 1
     return Held(head.tenant, head, definition, state, revision, stalled, snapshot_row)
 
 
