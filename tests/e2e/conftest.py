@@ -25,6 +25,7 @@ PARAMETERS = {
     "EagerHeadStartSeconds": str(HEAD_START_SECONDS),
     "SweepIntervalSeconds": str(SWEEP_SECONDS),
     "LeasesMax": "2",
+    "HttpPrivateAddresses": "true",  # what these tests call is on this machine
 }
 ENDED = ("completed", "faulted", "cancelled")
 # Long enough for a busy machine: a test that fails waits for it, one that passes does not.

@@ -193,10 +193,12 @@ def test_the_catalogue_is_what_a_tree_may_name():
         "Flowchart",
         "ForEach",
         "Fork",
+        "HttpEndpoint",
         "If",
         "ParallelForEach",
         "PublishEvent",
         "RunTask",
+        "SendHttpRequest",
         "Sequence",
         "SetVariable",
         "StartAt",
@@ -205,12 +207,21 @@ def test_the_catalogue_is_what_a_tree_may_name():
         "Timer",
         "Try",
         "While",
+        "WriteHttpResponse",
     ]
 
 
 def test_only_what_gives_something_has_a_result():
     giving = {name for name, each in TYPES.items() if "result" in each.properties}
-    assert giving == {"Cron", "DispatchWorkflow", "Event", "RunTask", "StartAt", "Step", "Timer"}
+    times = {"Cron", "StartAt", "Timer"}
+    assert giving == times | {
+        "DispatchWorkflow",
+        "Event",
+        "HttpEndpoint",
+        "RunTask",
+        "SendHttpRequest",
+        "Step",
+    }
 
 
 def test_a_property_that_an_activity_lacks_is_refused():

@@ -39,6 +39,7 @@ class Settings:
     stimulus_attempts_max: int = 3
     dead_letter_days: int = 7
     done_retention_days: int = 1
+    http_private_addresses: bool = False
 
 
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -9,20 +9,26 @@ from math import ceil
 from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock
+from aftercommit.activations import commit_birth
 from aftercommit.burst import Burst, Worker
 from aftercommit.definitions import find_owner_and_version, find_published_version, load_definition
-from aftercommit.errors import ConditionFailedError, RefusedError, TryLaterError, UnwritableError
+from aftercommit.errors import (
+    ActivationRefusedError,
+    ConditionFailedError,
+    RefusedError,
+    TryLaterError,
+    UnwritableError,
+)
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import Failure, Json, Parent, size_of
 from aftercommit.outbox import attempt_delay, body_of, give_up, is_occurrence, refuse, settle, settlement
 from aftercommit.queue import Message, Sending, send
 from aftercommit.schema import check_inputs
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
-from aftercommit.writes import commit
 
 
 def start(item: ItemRow, worker: Worker) -> None:
@@ -41,6 +47,9 @@ def start(item: ItemRow, worker: Worker) -> None:
         return
     try:
         head = _admit(item, _prepare(item, body), worker)
+    except ActivationRefusedError as error:
+        _stand_aside(item, body, error)
+        return
     except (RefusedError, UnwritableError, TryLaterError, PynamoDBException) as error:
         # Passing reasons (a busy database) and lasting ones (no such workflow) are not told apart: either may
         # be over soon, and neither may last for ever.
@@ -97,7 +106,7 @@ def _admit(item: ItemRow, birth: Birth, worker: Worker) -> HeadRow | None:
     puts = birth_puts(birth, at, lease_until=worker.deadline + LEASE_MARGIN_SECONDS)
     head = head_of(puts)
     try:
-        commit([*puts, *settlement(item, at)])
+        commit_birth([*puts, *settlement(item, at)])
     except ConditionFailedError as error:
         # The item was settled first (by another delivery, which has the child, or by a cancel), or the child
         # is there.
@@ -124,6 +133,18 @@ def _meet_existing(item: ItemRow, wanted: HeadRow) -> HeadRow | None:
     told = f"instance {wanted.instance_id} exists already, and was not started by this dispatch"
     _give_up(item, Failure("InstanceExistsError", told))
     return None
+
+
+def _stand_aside(item: ItemRow, body: dict[str, Json], error: ActivationRefusedError) -> None:
+    """Give up a start that met a live instance: it is told now, not tried until that one has ended."""
+    if "trigger" not in body:
+        _give_up(item, failure_of(error))
+        return
+    # Nobody has asked for this very instance: what its workflow says of itself is no fault.
+    settle(item)
+    told = {"owner_id": item.owner_id, "item_id": item.item_id, "reason": error.message}
+    logger.info("start refused", extra=told)
+    count("StartsRefused")
 
 
 def _refuse(item: ItemRow, failure: Failure) -> None:

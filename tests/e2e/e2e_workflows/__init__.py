@@ -12,16 +12,20 @@ from e2e_workflows.steps import (
     sleeping,
     two_generations,
 )
-from e2e_workflows.waits import asking, beginning, deciding, hearing, pausing, telling
+from e2e_workflows.waits import alone, asking, beginning, deciding, hearing, pausing, telling
+from e2e_workflows.web import asking_web, expecting, ordering
 from workflows import place_order, send_receipt, ship_order
 
 __all__ = [
+    "alone",
     "asking",
+    "asking_web",
     "awaiting_never",
     "beginning",
     "beyond_rights",
     "deadly",
     "deciding",
+    "expecting",
     "faulty",
     "forgetting_late",
     "forking",
@@ -31,6 +35,7 @@ __all__ = [
     "nested",
     "nested_middle",
     "noted",
+    "ordering",
     "pausing",
     "place_order",
     "send_receipt",
