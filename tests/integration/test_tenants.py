@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Event, Fork, RunTask, Sequence, Step, Workflow
+from aftercommit import DispatchWorkflow, Event, Fork, HttpEndpoint, RunTask, Sequence, Step, Workflow
 from aftercommit.model import Failure
 from aftercommit.outbox import give_up
 from aftercommit.settings import settings
@@ -41,6 +41,7 @@ busy = Workflow(
             DispatchWorkflow("acme-quiet"),
             RunTask("approve"),
             Event("acme-waits"),
+            HttpEndpoint(name="acme-called"),
         ),
     ),
 )
@@ -55,6 +56,8 @@ class Ids:
         self.dispatch = known.get("dispatch", "no-dispatch")
         self.dead_letter = known.get("dead_letter", "no.letter")
         self.token = known.get("token", "bm9uZQ")
+        self.endpoint = known.get("endpoint", "no-endpoint")
+        self.callback = known.get("callback", "bm9vbmU")
         self.correlation = known.get("correlation", "no-correlation")
 
     def all(self):
@@ -65,7 +68,8 @@ class Ids:
 def owned(api, example):
     """Everything a tenant can have; returns its ids, and the cursors of its lists."""
     headers = {"X-Tenant-Id": OWNER}
-    example.publish(busy, Workflow("acme-quiet", root=Sequence()), owner=OWNER)
+    hook = Workflow("acme-hook", root=HttpEndpoint("acme-hook", methods=["POST"], starts=True))
+    example.publish(busy, hook, Workflow("acme-quiet", root=Sequence()), owner=OWNER)
     body = {"input": {"secret": SECRET}, "correlation_id": "acme-correlation"}
     instances = [
         api.post("/workflows/acme-busy/dispatch", body, headers=headers)[1]["instance_id"] for _ in range(2)
@@ -86,9 +90,16 @@ def owned(api, example):
         dispatch=failed["item_id"],
         dead_letter=dead["dead_letters"][0]["stimulus_id"],
         token=next(each["token"] for each in shown["bookmarks"] if "token" in each),
+        endpoint="acme-hook",
+        callback=callback_of(shown),
         correlation="acme-correlation",
     )
     return ids, cursors(api, ids, headers)
+
+
+def callback_of(shown):
+    found = next(each for each in shown["bookmarks"] if "callback_path" in each)
+    return found["callback_path"].rpartition("/")[2]
 
 
 LISTS = [
@@ -126,7 +137,10 @@ def cursors(api, ids, headers):
 def calls(route, ids):
     """Return the calls of a route with ids: (method, path, query, body)."""
     method, path = route.split(" ")
-    names = {"owner_id": ids.instance, "token": ids.token, "name": "acme-waits"}
+    names = {"owner_id": ids.instance, "token": ids.token, "name": "acme-waits", "path": ids.endpoint}
+    method = "POST" if method == "ANY" else method
+    if path.startswith("/callbacks"):
+        names["token"] = ids.callback
     if path.startswith("/workflows"):
         names["id"] = ids.workflow
     elif path.startswith("/dispatches"):
@@ -135,7 +149,7 @@ def calls(route, ids):
         names["id"] = ids.dead_letter
     else:
         names["id"] = ids.instance
-    path = re.sub(r"{(\w+)}", lambda found: names[found[1]], path)
+    path = re.sub(r"{(\w+)\+?}", lambda found: names[found[1]], path)
     if route == "POST /stimuli":
         yield method, path, None, {"name": "event:acme-waits", "instance_id": ids.instance}
     elif route == "POST /events/{name}":
@@ -207,7 +221,7 @@ def test_i11_what_a_stranger_has_sent_comes_to_nothing_with_the_owner(api, examp
             example.handle_item(item)
     assert example.head(ids.instance, OWNER).status == "suspended"
     shown = api.get(f"/instances/{ids.instance}", headers={"X-Tenant-Id": OWNER})[1]
-    assert {each["waits_for"] for each in shown["bookmarks"]} == {"task", "stimulus"}
+    assert {each["waits_for"] for each in shown["bookmarks"]} == {"task", "stimulus", "callback"}
 
 
 def test_i11_a_cursor_of_another_tenant_leads_nowhere(api, owned):
@@ -241,6 +255,8 @@ def test_i11_the_owner_gets_what_the_stranger_does_not(api, example, owned):
         ("GET", f"/bookmark-queue/dead-letters/{ids.dead_letter}", 200),
         ("POST", f"/bookmark-queue/dead-letters/{ids.dead_letter}/replay", 202),
         ("POST", f"/tasks/{ids.token}/complete", 202),
+        ("POST", f"/endpoints/{ids.endpoint}", 202),
+        ("POST", f"/callbacks/{ids.callback}", 202),
         ("POST", f"/instances/{ids.instance}/cancel", 200),
     ]
     for method, path, status in works:
