@@ -6,10 +6,18 @@ from typing import Any
 
 from aftercommit import DispatchWorkflow, activity, commands, functions
 from aftercommit.activities import TYPES
+from aftercommit.cancel import cancel
 from aftercommit.definitions import load_definition
-from aftercommit.errors import NewerFormError
+from aftercommit.errors import ConflictError, NewerFormError
+from aftercommit.instances import find_head
+from aftercommit.publish import publish, retract
+from aftercommit.redrive import redrive
+from aftercommit.tables import SHARED_TENANT, ItemRow, key_of
+from tests.simulation import workflows
 from tests.simulation.activities import later
 from tests.simulation.calls import TENANT
+
+API_SECONDS = 29
 
 
 def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:
@@ -156,3 +164,97 @@ def roll_back_activities(seconds: float) -> Callable[[Any], None]:
         world.plan(seconds + 120, newer)
 
     return disturb
+
+
+def ask(world: Any, act: Callable[[], bool], *, after: float) -> None:
+    """Let somebody call the API, and call again every few seconds until the answer says that it is done."""
+    world._pending += 1
+    answers: list[bool] = []
+
+    def ended(_: Any) -> None:
+        if any(answers):
+            world._pending -= 1
+        else:
+            world.plan(5, begin)
+
+    def begin() -> None:
+        world._spawn("api", lambda: answers.append(act()), world.at + API_SECONDS, ended)
+
+    world.plan(after, begin)
+
+
+def redrive_late(world: Any) -> None:
+    """Let a workflow be missing until its dispatch is given up; then two operators redrive it at once.
+
+    Old messages of the dispatch come again meanwhile.
+    """
+    retract(SHARED_TENANT, "late-child")
+    world.plan(100, lambda: publish(SHARED_TENANT, workflows.late_child.definition))
+    for seconds in (101, 101, 230):
+        ask(world, _redrive, after=seconds)
+    for seconds in (101.01, 101.05, 240):
+        world.plan(seconds, lambda: _repeat_messages(world))
+
+
+def _redrive() -> bool:
+    dispatches = list(ItemRow.query(key_of(TENANT, "parent"), ItemRow.item_id.exists(), consistent_read=True))
+    for item in dispatches:
+        if item.status == "failed":
+            try:
+                redrive(TENANT, "parent", item.item_id)
+            except ConflictError:
+                continue  # the other one was first
+    return bool(dispatches) and all(item.status == "done" for item in dispatches)
+
+
+def _repeat_messages(world: Any) -> None:
+    for (owner_key, item_id), item in list(world.dynamodb.tables["outbox"].rows.items()):
+        if item["command"] == {"S": "start"}:
+            owner_id = owner_key.partition("#")[2]
+            world.deliver_message(json.dumps({"tenant": TENANT, "owner_id": owner_id, "item_id": item_id}))
+
+
+def cancel_trees(world: Any) -> None:
+    """Cancel one tree as soon as it waits, whatever of it has begun, and another when it all stands."""
+    ask(world, lambda: _cancel("other"), after=0.2)
+    ask(world, lambda: _cancel("parent"), after=30)
+
+
+def _cancel(instance_id: str) -> bool:
+    head = find_head(TENANT, instance_id)
+    if head is None or head.status in ("pending", "running"):
+        return False
+    cancel(TENANT, instance_id, "enough")
+    return True
+
+
+def damage_start(world: Any) -> None:
+    """Let the row of a start be damaged before it is delivered, if it still is undone by then."""
+
+    def damage() -> None:
+        rows = world.dynamodb.tables["outbox"].rows
+        found = [key for key, item in rows.items() if item["command"] == {"S": "start"}]
+        if not found:
+            world.plan(1, damage)
+        for key in found:
+            if rows[key]["status"] == {"S": "undone"}:
+                rows[key] = {**rows[key], "sends": {"S": "many"}}
+
+    world.plan(1, damage)
+
+
+def lose_snapshot(world: Any) -> None:
+    """Let an instance that waits lose its snapshot, until that is restored."""
+    rows = world.dynamodb.tables["instances"].rows
+    key = (f"{TENANT}#parent", "head")
+
+    def lose() -> None:
+        if key not in rows or rows[key]["status"] != {"S": "suspended"}:
+            world.plan(1, lose)
+            return
+        rest = dict(rows[key])
+        lost = rest.pop("snapshot")
+        rows[key] = rest
+        world.plan(400, lambda: rows.update({key: {**rows[key], "snapshot": lost}}))
+
+    world.plan(1, lose)

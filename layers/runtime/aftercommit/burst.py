@@ -11,7 +11,6 @@ from aftercommit.activities.step import Step
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
-    ConditionFailedError,
     InstanceEndedError,
     ItemSettledError,
     NotFoundError,
@@ -36,8 +35,8 @@ from aftercommit.model import (
     State,
     Stimulate,
 )
-from aftercommit.outbox import ack, give_up, open_stimuli, settle
-from aftercommit.queue import Message, Sending, send
+from aftercommit.outbox import ack, open_stimuli, settle
+from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Update
@@ -211,7 +210,8 @@ class Burst:
     def _continue_elsewhere(self) -> None:
         """Stop in time: commit, and have another invocation go on at once (or the sweep, if this dies)."""
         commit_end(self.held, self.pending, due_at=clock.now() + settings().eager_head_start_seconds)
-        send([Sending(Message(self.held.tenant, instance_id=self.state.instance_id))])
+        message = Message(self.held.tenant, instance_id=self.state.instance_id)
+        send([Sending(message, channel=known_channel(self.held.head.channel))])
 
     def _seconds_needed(self, execution: Execution) -> float:
         try:
@@ -243,6 +243,7 @@ class Burst:
             tenant=self.held.tenant,
             deadline=self.worker.deadline,
             depth=self.state.depth,
+            channels=frozenset(settings().channels),
             secret=self.held.head.secret,
         )
         with logger.append_context_keys(
@@ -287,10 +288,6 @@ def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
         settle(item)  # nothing waits any more
         return
     except NotFoundError as error:
-        # Its instance is gone (a table restored alone): seen by an operator, and out of the way.
-        try:
-            give_up(item, failure_of(error))
-        except ConditionFailedError:
-            return
+        give_up_if_undone(item, failure_of(error))  # its instance is gone (a table restored alone)
         return
     Burst(head, worker).run(command, ack=ack(item, clock.now()))

@@ -17,15 +17,18 @@ from aftercommit.errors import (
     MalformedRowError,
     NewerFormError,
     OvertakenError,
+    UnreadableInstanceError,
 )
+from aftercommit.instances import find_head
 from aftercommit.join import join
 from aftercommit.log import count, logger
 from aftercommit.model import ItemCommand, ItemStatus
-from aftercommit.outbox import find_item, leave_to_newer, set_aside
-from aftercommit.queue import Message, Sending, postpone, read_message, send
+from aftercommit.outbox import find_item, leave_to_newer
+from aftercommit.queue import Message, Sending, known_channel, postpone, read_message, send
 from aftercommit.queue import set_aside as set_message_aside
 from aftercommit.resume import resume
 from aftercommit.run import run, run_item
+from aftercommit.set_aside import set_aside
 from aftercommit.start import start
 from aftercommit.stimulate import stimulate
 from aftercommit.tables import ItemRow, key_of
@@ -64,7 +67,9 @@ def _handle(message: Message, worker: Worker, text: str, message_id: str) -> Non
     except (LeaseHeldError, OvertakenError) as error:
         logger.info("postponed", extra={"reason": str(error)})
         count("MessagesPostponed")
-        postpone(message)
+        postpone(message, _channel_of(message))
+    except UnreadableInstanceError:
+        return  # told by its incident; what the message asks for stays undone, and comes up again
     except MalformedRowError as error:
         if message.item_id and message.owner_id:
             set_aside(key_of(message.tenant, message.owner_id), message.item_id, error.message)
@@ -80,7 +85,7 @@ def _serve(message: Message, worker: Worker) -> None:
         logger.info("no undone item")
         return
     if item.deliver_at and (wait := clock.from_text(item.deliver_at) - clock.now()) > 0:
-        send([Sending(message, ceil(wait), item.channel)])  # never early
+        send([Sending(message, ceil(wait), known_channel(item.channel))])  # never early
         return
     try:
         if item.command not in _COMMANDS:
@@ -88,6 +93,14 @@ def _serve(message: Message, worker: Worker) -> None:
         _COMMANDS[item.command](item, worker)
     except NewerFormError as error:
         leave_to_newer(item, str(error))
+
+
+def _channel_of(message: Message) -> str | None:
+    if message.instance_id:
+        head = find_head(message.tenant, message.instance_id)
+        return head.channel if head else None
+    item = find_item(message.tenant, message.owner_id or "", message.item_id or "")
+    return item.channel if item else None
 
 
 def _set_aside(text: str, reason: str, message_id: str) -> None:

@@ -12,8 +12,9 @@ from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import count, logger
 from aftercommit.model import ItemCommand, ItemStatus
-from aftercommit.outbox import claim, find_item, leave_to_newer, refuse, set_aside
-from aftercommit.queue import Message, Sending, send
+from aftercommit.outbox import claim, find_item, leave_to_newer, refuse
+from aftercommit.queue import Message, Sending, known_channel, send
+from aftercommit.set_aside import set_aside
 from aftercommit.tables import ItemRow, split_key
 
 _STATUSES = frozenset(each.value for each in ItemStatus)
@@ -68,7 +69,9 @@ def _is_far(item: ItemRow, at: float) -> bool:
 def _sending(item: ItemRow) -> Sending:
     message = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
     wait = clock.from_text(item.deliver_at) - clock.now() if item.deliver_at else 0
-    return Sending(message, ceil(max(0.0, wait)), item.channel)
+    # A start whose channel is lost is refused, and visible; what a running instance waits for must come.
+    channel = item.channel if item.command == ItemCommand.START else known_channel(item.channel)
+    return Sending(message, ceil(max(0.0, wait)), channel)
 
 
 def _record(item: ItemRow, error: Exception) -> None:

@@ -227,3 +227,7 @@ class MalformedRowError(RefusedError):
 
     code = "malformed_row"
     status = 500
+
+
+class UnreadableInstanceError(MalformedRowError):
+    """An instance whose snapshot or definition cannot be read: it stays as it is until it can be."""

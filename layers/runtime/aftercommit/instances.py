@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 
 from pynamodb.exceptions import PynamoDBException
+from pynamodb.expressions.update import Action
 
 from aftercommit import clock, engine
 from aftercommit.activations import activation_key_of, activation_put
@@ -23,11 +24,15 @@ from aftercommit.errors import (
     NotFoundError,
     OvertakenError,
     TryLaterError,
+    UnreadableInstanceError,
 )
-from aftercommit.ids import derive_shard, new_token
+from aftercommit.ids import derive_id, derive_shard, new_token
+from aftercommit.incidents import incident_put
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import (
+    Failure,
+    Incident,
     InstanceStatus,
     Json,
     Parent,
@@ -37,7 +42,15 @@ from aftercommit.model import (
     instance_status,
 )
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name, snapshot_name
+from aftercommit.tables import (
+    HeadRow,
+    IncidentRow,
+    RevisionRow,
+    SnapshotRow,
+    key_of,
+    revision_name,
+    snapshot_name,
+)
 from aftercommit.writes import Put, Update, commit
 
 _READS_MAX = 5
@@ -71,6 +84,7 @@ class Birth:
     depth: int = 0
     trigger: dict[str, Json] | None = None
     request_fingerprint: str | None = None
+    channel: str | None = None
 
 
 def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Put]:
@@ -107,6 +121,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
         parent_item_id=birth.parent.item_id if birth.parent else None,
+        channel=birth.channel,
         request_fingerprint=birth.request_fingerprint,
         due_shard=derive_shard(birth.instance_id, settings().due_shards),
         due_at=clock.to_text(due_at),
@@ -172,7 +187,7 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     return row
 
 
-def release(head: HeadRow) -> None:
+def release(head: HeadRow, *more: Action) -> None:
     """Give the lease back where nothing could be decided (the database is away, only newer code knows how).
 
     It does not count as a worker that died. If this fails, too, the lease runs out by itself.
@@ -181,6 +196,7 @@ def release(head: HeadRow) -> None:
         HeadRow.lease_token.remove(),
         HeadRow.lease_until.remove(),
         HeadRow.released.set((HeadRow.released | 0) + 1),
+        *more,
     ]
     own = HeadRow.lease_token == head.lease_token  # closes: it ran out, and another worker has it
     try:
@@ -207,12 +223,37 @@ def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], t
 
 
 def load_leased(head: HeadRow) -> Held:
-    """Load the instance whose lease was just taken; gives it back if only newer code can go on with it."""
+    """Load the instance whose lease was just taken; gives it back if this code cannot go on with it.
+
+    One that cannot be read at all has an incident, and raises UnreadableInstanceError: it comes up again
+    after a while, so that it goes on once what it lacks is repaired. Raises NewerFormError for one that only
+    newer code can read.
+    """
     try:
         return load(head)
     except NewerFormError:
         release(head)
         raise
+    except (MalformedRowError, NotFoundError) as error:
+        told = f"instance {head.instance_id} cannot be read: {error.message}"
+        record_unreadable(head.tenant, head.instance_id, told)
+        release(head, HeadRow.due_at.set(clock.to_text(clock.now() + settings().ack_timeout_max_seconds)))
+        raise UnreadableInstanceError(told, field=error.field) from error
+
+
+def record_unreadable(tenant: str, instance_id: str, told: str) -> None:
+    """Leave the incident of an instance that cannot be read, once however often it is met."""
+    incident = Incident(
+        derive_id("incident", instance_id, "unreadable"), Failure("UnreadableInstanceError", told)
+    )
+    put = incident_put(tenant, instance_id, incident, clock.now())
+    absent = IncidentRow.instance_key.does_not_exist()  # keeps the time at which it was met first
+    logger.error("instance cannot be read", extra={"instance_id": instance_id, "reason": told})
+    count("InstancesUnreadable")
+    try:
+        commit([Put(put.purpose, put.row, absent)])
+    except ConditionFailedError:
+        return
 
 
 def load(head: HeadRow, *, leased: bool = True) -> Held:

@@ -183,6 +183,7 @@ class State:
     trigger: dict[str, Json] | None = (
         None  # {activity_id, value}: the start point it was started at, until then
     )
+    cancels_along: bool = False  # whether it has started a child, waited for by none, that goes with it
     variables: dict[str, Json] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
     ready: list[str] = field(default_factory=list)  # execution ids of steps, in the order to run
@@ -204,6 +205,8 @@ class State:
             written["depth"] = self.depth
         if self.trigger:
             written["trigger"] = self.trigger
+        if self.cancels_along:
+            written["cancels_along"] = True
         if self.parent:
             written["parent"] = self.parent.to_json()
         if self.variables:
@@ -236,6 +239,7 @@ class State:
             parent=Parent.from_json(written["parent"]) if "parent" in written else None,
             depth=written.get("depth", 0),
             trigger=written.get("trigger"),
+            cancels_along=written.get("cancels_along", False),
             variables=written.get("variables", {}),
             executions={
                 key: _execution_from_json(key, each) for key, each in written.get("executions", {}).items()
@@ -406,16 +410,18 @@ class Intention:
     """An effect to happen after the commit; becomes an outbox item.
 
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
-    depth, join?}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token, value?} by the token
-    of a task, which is looked at when it is delivered; for run: {instance_id}; for cancel: {instance_id,
-    item_id, more?}, `more` being a list of such pairs, or of a bulk {instance_id, item_id, join_id}; for
-    stimulus: {stimulus, value?, correlation_id?, instance_id?}; for join: what `joins.judge` reads.
+    join?, cancel_with_parent?, depth}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token,
+    value?} by the token of a task, which is looked at when it is delivered; for run: {instance_id}; for
+    cancel: {instance_id, item_id, more?, all?}, `more` being a list of such pairs, or of a bulk {instance_id,
+    item_id, join_id}; for stimulus: {stimulus, value?, correlation_id?, instance_id?}; for join: what
+    `joins.judge` reads.
     """
 
     command: ItemCommand
     item_id: str
     body: dict[str, Json]
     deliver_at: float | None = None  # not before; None: at once
+    channel: str | None = None  # of its item, where the body names none
 
     def to_json(self) -> dict[str, Json]:
         """Return it for the revision row of the step that queued it."""
