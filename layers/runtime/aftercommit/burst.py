@@ -35,7 +35,7 @@ from aftercommit.model import (
     State,
     Stimulate,
 )
-from aftercommit.outbox import ack, open_stimuli, settle
+from aftercommit.outbox import ack, give_up_if_undone, open_stimuli, settle
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
