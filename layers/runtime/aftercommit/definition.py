@@ -52,7 +52,7 @@ class Definition:
     @property
     def fingerprint(self) -> str:
         """A digest of everything but the version: equal trees have equal ones."""
-        return derive_fingerprint(dumps(_sorted(self.data)))
+        return fingerprint_of(self.data)
 
     def derive_activation_id(self, correlation_id: str | None) -> str | None:
         """Derive what one live instance at a time may hold; None for a start that nothing limits.
@@ -260,6 +260,11 @@ def find_name_fault(name: Json) -> str | None:
     if isinstance(name, str) and NAME_PATTERN.fullmatch(name) and len(name) <= NAME_CHARACTERS_MAX:
         return None
     return f"must be 1 to {NAME_CHARACTERS_MAX} letters, digits and . _ - and begin with a letter or digit"
+
+
+def fingerprint_of(data: Json) -> str:
+    """Return the fingerprint of a tree as it is stored."""
+    return derive_fingerprint(dumps(_sorted(data)))
 
 
 def _sorted(value: Json) -> Json:

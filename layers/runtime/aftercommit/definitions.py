@@ -7,7 +7,7 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 
 from aftercommit import clock
-from aftercommit.definition import Definition, read_definition
+from aftercommit.definition import Definition, fingerprint_of, read_definition
 from aftercommit.errors import (
     ConditionFailedError,
     ConflictError,
@@ -56,10 +56,13 @@ def load_definition(owner: str, definition_id: str, version: int) -> Definition:
         raise NotFoundError(f"no workflow {definition_id!r} version {version}", field="version") from None
     try:
         return read_definition(json.loads(row.data), version=version)
-    except DefinitionRefusedError as error:
-        # It was checked when it was stored, by code that knew more activities or properties than this.
-        raise NewerFormError(f"workflow {definition_id!r} version {version}: {error}") from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, DefinitionRefusedError) as error:
+        if (
+            isinstance(error, DefinitionRefusedError)
+            and fingerprint_of(json.loads(row.data)) == row.fingerprint
+        ):
+            # Undamaged: it was accepted by code that knew more activities or properties than this.
+            raise NewerFormError(f"workflow {definition_id!r} version {version}: {error}") from error
         raise MalformedRowError(
             f"workflow {definition_id!r} version {version} cannot be read: {error}", field="data"
         ) from error
