@@ -229,21 +229,18 @@ def check_answers(story: Story) -> Violations:
 
 def check_i6_once_per_callback(story: Story) -> Violations:
     """A callback address that was called has become one stimulus, in the very commit that says so."""
-    born = {
-        (each["owner_id"], each["item_id"]): call for call, items in _born(story).items() for each in items
-    }
+    born = [(each, call) for call, items in _born(story).items() for each in items]
     receipts = {
         plain(change.after)["item_id"]: change.call
         for change in _changes(story, "instances")
         if change.after and change.after["row"]["S"].startswith("callback#")
     }
-    for (owner_id, item_id), call in born.items():
-        item = story.items[owner_id, item_id]
+    for item, call in born:
         name = json.loads(item["body"])["stimulus"]["name"] if item["command"] == "stimulus" else ""
-        if name.startswith("callback:") and receipts.get(item_id) != call:
-            yield f"stimulus {item_id} is not of the commit that says its address was called"
+        if name.startswith("callback:") and receipts.get(item["item_id"]) != call:
+            yield f"stimulus {item['item_id']} is not of the commit that says its address was called"
     for row, item_id in story.called.items():
-        if item_id not in {name for _, name in born}:
+        if item_id not in {item["item_id"] for item, _ in born}:
             yield f"{row} was called, and nothing has come of it"
     if len(receipts) != len(story.called):
         yield f"{len(story.called)} callback addresses were called {len(receipts)} times"
