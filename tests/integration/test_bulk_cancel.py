@@ -83,7 +83,7 @@ def test_a_canceller_that_dies_midway_is_followed_by_one_that_goes_on(
     world, faults, monkeypatch, moment, skip
 ):
     monkeypatch.setattr(cancelling, "COMMIT_INTENTIONS_MAX", 2)
-    parent_id = bulk(world)
+    parent_id = bulk(world, ["wait"] * 4)
     admit(world, 0)
     cancel("default", parent_id, "enough")
     getattr(faults, moment)("TransactWriteItems", Crash(), skip=skip)
