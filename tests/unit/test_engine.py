@@ -368,6 +368,10 @@ def _choose(state, kind, number):
 def _end_wait(bookmark, kind, number):
     if bookmark.stimulus and kind == "stimulus":
         return Stimulate(bookmark.stimulus, [number])
+    if bookmark.waits_for == "children":
+        counts = {"total": 1, "completed": 0, "faulted": 0, "cancelled": 0, "dispatch_failed": 0}
+        outcome = ["Completed", "Faulted"][number % 2]
+        return Resume(bookmark.bookmark_id, outcome, {**counts, outcome.lower(): 1, "unfinished": number % 3})
     if bookmark.waits_for != "child":
         return Resume(bookmark.bookmark_id, "Done", number)
     outcome = ["Completed", "Faulted", "Cancelled", "DispatchFailed"][number % 4]
