@@ -20,12 +20,19 @@ from tests.simulation.calls import (
     requested_id,
 )
 from tests.simulation.disturbances import (
+    cancel_trees,
+    damage_start,
     delay_stream,
     deploy_later,
+    lose_snapshot,
     poison_head,
     poison_item,
+    poison_status,
+    redrive_late,
     refuse_unawaited,
     refuse_yet_send,
+    roll_back_activities,
+    roll_back_commands,
 )
 from tests.simulation.scenario import Scenario
 
@@ -124,6 +131,11 @@ SCENARIOS = (
         _COMPLETED,
         {"before": 1, "later": 1, "after": 1},
         disturb=deploy_later,
+    ),
+    Scenario("rolled-back-commands", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_commands),
+    Scenario("rolled-back", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_activities(0.01)),
+    Scenario(
+        "rolled-back-late", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_activities(0.1)
     ),
     Scenario("too-deep", (Start("top"),), _FAULTED, settings={"DISPATCH_DEPTH_MAX": "1"}, thorough=False),
     Scenario(
@@ -482,11 +494,31 @@ SCENARIOS = (
     # ends with it: only the invariants hold.
     Scenario("refused-yet-sent", (Start("waiting"),), {}, disturb=refuse_yet_send(25)),
     Scenario("given-up-yet-sent", (Start("waiting"),), {}, disturb=refuse_yet_send(35)),
+    Scenario("redriven", (Start("dispatching-late"),), _COMPLETED, {"late": 1}, disturb=redrive_late),
+    Scenario(
+        "cancelled-trees",
+        (Start("cancelled-tree"), Start("cancelled-tree", "other")),
+        {"parent": "cancelled", "other": "cancelled"},
+        _times(_CHILD, 2),
+        disturb=cancel_trees,
+        drops=True,
+        thorough=False,
+    ),
+    # Where a crash has delayed it, the damage may come too late: then the child has begun.
+    Scenario("damaged-start", (Start("told-of-unread"),), _COMPLETED, {}, _OFF, damage_start, thorough=False),
+    Scenario(
+        "lost-snapshot",
+        (Start("awaiting-long"),),
+        _COMPLETED,
+        {"long-below": 1, "after": 1},
+        disturb=lose_snapshot,
+        thorough=False,
+    ),
     _poisoned("poisoned-body", poison_item({})),
     _poisoned("poisoned-body-parts", poison_item({"body": {"S": '{"instance_id":"nobody"}'}})),
     _poisoned("poisoned-item", poison_item({"sends": {"S": "many"}, "body": {"N": "1"}})),
+    _poisoned("poisoned-status", poison_status),
     _poisoned("poisoned-time", poison_item({"deliver_at": {"S": "soon"}})),
-    _poisoned("poisoned-command", poison_item({"command": {"S": "explode"}})),
     _poisoned("poisoned-head", poison_head({"revision": {"S": "many"}})),
     _poisoned("poisoned-snapshot", poison_head({"snapshot": {"S": "{"}})),
 )

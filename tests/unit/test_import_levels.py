@@ -47,14 +47,15 @@ LEVELS = [
     # what is stored and sent
     {"queue", "tables"},
     {"requests", "writes"},
-    {"activations", "bookmarks", "definitions", "incidents", "tallies"},
+    {"activations", "bookmarks", "definitions", "incidents", "salvage", "tallies"},
     {"instances", "outbox", "triggers"},
-    {"callbacks", "checkpoint", "occurrences"},
+    {"callbacks", "checkpoint", "occurrences", "set_aside"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
-    {"cancel", "delete", "deliver", "join", "operations", "publish", "resume", "run", "start", "stimulate"},
+    {"cancel", "delete", "deliver", "join", "operations", "publish", "redrive"}
+    | {"resume", "run", "start", "stimulate"},
     {"client", "commands", "definition_views", "direct", "sweep", "views"},
-    {"endpoints"},
+    {"backlog", "endpoints"},
     {"__init__"},
 ]
 

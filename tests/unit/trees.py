@@ -84,6 +84,7 @@ def _dispatches(inner, *, wait, endings):
             "version": st.integers(1, 99),
             "correlation_id": EXPRESSIONS,
             "channel": TEXTS,
+            "cancel_with_parent": st.booleans(),
             "on": st.dictionaries(st.sampled_from(endings), inner, max_size=2),
             "result": NAMES,
         },

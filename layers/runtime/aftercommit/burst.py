@@ -11,7 +11,6 @@ from aftercommit.activities.step import Step
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
-    ConditionFailedError,
     InstanceEndedError,
     ItemSettledError,
     NotFoundError,
@@ -20,7 +19,7 @@ from aftercommit.errors import (
     WorkerDiedError,
 )
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
-from aftercommit.instances import Held, find_head, lease, load, release
+from aftercommit.instances import Held, find_head, lease, load_leased, release
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import (
@@ -36,8 +35,8 @@ from aftercommit.model import (
     State,
     Stimulate,
 )
-from aftercommit.outbox import ack, give_up, open_stimuli, settle
-from aftercommit.queue import Message, Sending, send
+from aftercommit.outbox import ack, give_up_if_undone, open_stimuli, settle
+from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Update
@@ -66,7 +65,7 @@ class Burst:
 
     def __init__(self, head: HeadRow, worker: Worker) -> None:
         self.worker = worker
-        self.held: Held = load(head)
+        self.held: Held = load_leased(head)
         self.pending = Pending()
 
     @property
@@ -107,7 +106,7 @@ class Burst:
                 self._begin(None)
                 self._loop()
             except TryLaterError:
-                release(self.held)
+                release(self.held.head)
                 raise
         return self.applied
 
@@ -115,7 +114,7 @@ class Burst:
         head = find_head(self.held.tenant, self.state.instance_id)
         if head is None or head.lease_token != self.held.head.lease_token:
             raise InstanceEndedError(f"instance {self.state.instance_id} has another owner now")
-        self.held = load(head)
+        self.held = load_leased(head)
         self.pending = Pending()
 
     def _begin(self, first: Command | None) -> None:
@@ -211,7 +210,8 @@ class Burst:
     def _continue_elsewhere(self) -> None:
         """Stop in time: commit, and have another invocation go on at once (or the sweep, if this dies)."""
         commit_end(self.held, self.pending, due_at=clock.now() + settings().eager_head_start_seconds)
-        send([Sending(Message(self.held.tenant, instance_id=self.state.instance_id))])
+        message = Message(self.held.tenant, instance_id=self.state.instance_id)
+        send([Sending(message, channel=known_channel(self.held.head.channel))])
 
     def _seconds_needed(self, execution: Execution) -> float:
         try:
@@ -243,6 +243,7 @@ class Burst:
             tenant=self.held.tenant,
             deadline=self.worker.deadline,
             depth=self.state.depth,
+            channels=frozenset(settings().channels),
             secret=self.held.head.secret,
         )
         with logger.append_context_keys(
@@ -287,10 +288,6 @@ def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
         settle(item)  # nothing waits any more
         return
     except NotFoundError as error:
-        # Its instance is gone (a table restored alone): seen by an operator, and out of the way.
-        try:
-            give_up(item, failure_of(error))
-        except ConditionFailedError:
-            return
+        give_up_if_undone(item, failure_of(error))  # its instance is gone (a table restored alone)
         return
     Burst(head, worker).run(command, ack=ack(item, clock.now()))

@@ -4,6 +4,7 @@ It takes no lease: it commits at the next log position, and whoever runs the ins
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pynamodb.expressions.update import Action
 
@@ -14,17 +15,20 @@ from aftercommit.errors import (
     ConditionFailedError,
     ContentionError,
     ItemSettledError,
+    MalformedRowError,
     NotFoundError,
     OvertakenError,
 )
 from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load
+from aftercommit.intentions import intend_cancels_of
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
-from aftercommit.model import Cancel, InstanceStatus, ItemStatus, Json, Outcome
-from aftercommit.outbox import ack, body_of, settle, walk_parts, withdrawal
+from aftercommit.model import Cancel, ItemCommand, ItemStatus, Json, Outcome, instance_status
+from aftercommit.outbox import ack, body_of, item_put, settle, walk_parts, withdrawal
 from aftercommit.queue import Message, Sending, send
+from aftercommit.salvage import read_items
 from aftercommit.tables import ItemRow
-from aftercommit.writes import Update, commit
+from aftercommit.writes import Put, Update, commit
 
 _TRIES_MAX = 20
 _REASON = "its parent waits no more"
@@ -42,7 +46,7 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
         head = find_head(tenant, instance_id)
         if head is None or head.deleted_at:
             raise NotFoundError(f"no instance {instance_id!r}", field="id")
-        if InstanceStatus(head.status).ended:
+        if instance_status(head.status).ended:
             return False
         try:
             held = load(head, leased=False)
@@ -68,6 +72,9 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
     if "join_id" in body:
         _cancel_bulk(item, body["join_id"], worker)
         return
+    if body.get("all"):
+        _cancel_along(item)
+        return
     for each in body.get("more", []):
         _cancel_one(item, each)
     try:
@@ -84,6 +91,33 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
         settle(item)  # its dispatch was given up, so there never was a child
     except ItemSettledError:
         return
+
+
+def _cancel_along(item: ItemRow) -> None:
+    """Make an item for each few of the owner's dispatches that go with it; then this one is done itself.
+
+    The owner has ended, so there will be no more. The items' ids derive from the dispatches', so that of a
+    second telling, however far the first one came, only what is missing is made.
+    """
+    at = clock.now()
+    found = read_items(item.owner_key)
+    dispatches = [(row.instance_id, row.item_id) for row in found if _goes_along(row)]
+    absent = ItemRow.item_id.does_not_exist()  # closes: told twice
+    puts = [
+        Put("part", item_put(item.tenant, item.owner_id, each, at).row, absent)
+        for each in intend_cancels_of(dispatches)
+    ]
+    for put in puts:
+        with suppress(ConditionFailedError):
+            commit([put])
+    settle(item)
+
+
+def _goes_along(row: ItemRow) -> bool:
+    try:
+        return row.command == ItemCommand.START and bool(body_of(row).get("cancel_with_parent"))
+    except MalformedRowError:
+        return False  # it will be set aside, and never start
 
 
 def _cancel_one(item: ItemRow, pair: dict[str, Json], *more: Action) -> None:

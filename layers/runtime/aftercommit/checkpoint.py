@@ -5,7 +5,7 @@ overtaken. The lease only saves double work. If a worker dies before, nothing ha
 one replays the row.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.condition import Condition
@@ -170,7 +170,7 @@ def _revision_put(row: RevisionRow) -> Put:
 def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
     instance_id = held.head.instance_id
     effects: list[Write] = [
-        item_put(held.tenant, _owner_of(intention, instance_id), intention, at)
+        item_put(held.tenant, _owner_of(intention, instance_id), _on_channel(intention, held.head), at)
         for intention in pending.intentions
     ]
     effects += [incident_put(held.tenant, instance_id, incident, at) for incident in pending.incidents]
@@ -183,6 +183,13 @@ def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
     if pending.ack:
         effects.append(pending.ack)
     return effects
+
+
+def _on_channel(intention: Intention, head: HeadRow) -> Intention:
+    # What the instance has planned for itself, as a retry or a timer, runs where the instance runs.
+    if not head.channel or intention.body.get("instance_id") != head.instance_id:
+        return intention
+    return replace(intention, channel=head.channel)
 
 
 def _owner_of(intention: Intention, instance_id: str) -> str:

@@ -9,6 +9,7 @@ from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundErro
 from aftercommit.instances import find_head
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.outbox import settle
+from aftercommit.salvage import read_items
 from aftercommit.tables import HeadRow, ItemRow, RevisionRow
 from aftercommit.writes import Update, commit
 
@@ -26,7 +27,7 @@ def delete(tenant: str, instance_id: str) -> None:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
     if not InstanceStatus(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}; cancel it first", field="id")
-    for item in ItemRow.query(head.instance_key, consistent_read=True):
+    for item in read_items(head.instance_key):
         if item.status != ItemStatus.UNDONE:
             continue
         waited = item.command == ItemCommand.RESUME or (item.command == ItemCommand.JOIN and item.wait)

@@ -34,7 +34,14 @@ from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
-from aftercommit.intentions import intend_cancels, intend_ending, intend_retry, stamped
+from aftercommit.intentions import (
+    find_bookmark,
+    intend_cancel_along,
+    intend_cancels,
+    intend_ending,
+    intend_retry,
+    stamped,
+)
 from aftercommit.joins import mark_ending
 from aftercommit.journal import line_of
 from aftercommit.limits import (
@@ -178,7 +185,7 @@ class _Advance:
 
     def resume(self, command: Resume) -> None:
         # A bookmark leaves the state with its first resume: a second one, however late, finds nothing.
-        bookmark = self.state.bookmarks.get(command.bookmark_id)
+        bookmark = find_bookmark(self.state, command.bookmark_id)
         if bookmark is None:
             self.decision.applied = False
             return
@@ -265,11 +272,11 @@ class _Advance:
             self.decision.gone.append(bookmark)
 
     def withdraw(self, execution_ids: Iterable[str]) -> None:
-        """Cancel the children that these executions wait for: nobody will take what they bring."""
+        """Cancel the children that these executions wait for, unless their dispatch leaves them alone."""
         gone = dict.fromkeys(execution_ids)
         waiting = [each for each in self.state.bookmarks.values() if each.execution_id in gone]
         self.decision.intentions += intend_cancels(
-            [each.execution_id for each in waiting if each.waits_for == "child"]
+            [each.execution_id for each in waiting if each.waits_for == "child" and self.goes_along(each)]
         )
         for execution in map(self.state.executions.__getitem__, gone):
             dropped = self.activity(execution).dropped(self.state.instance_id, execution)
@@ -277,8 +284,13 @@ class _Advance:
         for bookmark in waiting:
             self.drop(bookmark)
 
+    def goes_along(self, bookmark: Bookmark) -> bool:
+        activity = self.activity(self.state.executions[bookmark.execution_id])
+        return activity.cancel_with_parent is not False
+
     def intend(self, execution: Execution, intention: Intention) -> None:
         self.decision.intentions.append(intention)
+        self.state.cancels_along |= bool(intention.body.get("cancel_with_parent"))
         self.intended_bytes += size_of(intention.body)
         if intention.command == ItemCommand.START:
             self.note(execution, "intended", intention=intention)
@@ -398,6 +410,8 @@ class _Advance:
         state = self.state
         state.status, state.output, state.failure = status, output, failure
         self.withdraw(state.executions)
+        if status == InstanceStatus.CANCELLED and state.cancels_along:
+            self.decision.intentions.append(intend_cancel_along(state.instance_id))
         state.executions, state.ready = {}, []
         state.agenda.clear()
         if ending := intend_ending(state):

@@ -21,6 +21,10 @@ class LeaseHeldError(TryLaterError):
     """Another worker holds the lease of the instance."""
 
 
+class NewerFormError(TryLaterError):
+    """A row was written by newer code than this, in a form that this one must not act on."""
+
+
 class ContentionError(TryLaterError):
     """A transaction kept meeting other transactions on the same items, through all its retries."""
 
@@ -223,3 +227,7 @@ class MalformedRowError(RefusedError):
 
     code = "malformed_row"
     status = 500
+
+
+class UnreadableInstanceError(MalformedRowError):
+    """An instance whose snapshot or definition cannot be read: it stays as it is until it can be."""

@@ -15,7 +15,7 @@ from pynamodb.expressions.update import Action
 
 from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, MalformedRowError
-from aftercommit.ids import derive_id, derive_shard, part_name
+from aftercommit.ids import derive_fraction, derive_id, derive_shard, part_name
 from aftercommit.incidents import incident_put
 from aftercommit.intentions import begin_stimulus_id, intend_next_occurrence
 from aftercommit.limits import (
@@ -28,9 +28,9 @@ from aftercommit.log import count, logger
 from aftercommit.model import Failure, Incident, Intention, ItemCommand, ItemStatus, Json, Outcome, dumps
 from aftercommit.places import Join, Mark
 from aftercommit.settings import settings
-from aftercommit.tables import ItemRow, key_of
+from aftercommit.tables import HeadRow, ItemRow, key_of
 from aftercommit.tallies import leave_out, mark_actions, tally_writes
-from aftercommit.writes import Delete, Put, Update, Write, commit, commit_unread
+from aftercommit.writes import Delete, Put, Update, Write, commit
 
 _DAY_SECONDS = 86_400
 _LOOK_BACK = 2  # times the longest that a stimulus stays open
@@ -75,7 +75,7 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
             instance_id=body.get("instance_id"),
             definition_id=body.get("definition_id"),
             version=body.get("version"),
-            channel=body.get("channel"),
+            channel=body.get("channel") or intention.channel,
             wait=_is_awaited(body, join) if intention.command in _AWAITED else None,
             body=dumps(body),
             deliver_at=clock.to_text(deliver_at) if deliver_at else None,
@@ -297,31 +297,60 @@ def postpone_item(item: ItemRow, due_at: float) -> None:
 def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
     """Record that an attempt at an item was refused; returns True if that was its last.
 
-    A start has `start_attempts_max` attempts and is then given up; every other command is tried until it
-    is acknowledged. One that does not count leaves its reason only. Raises ConditionFailedError if the item
-    was settled or attempted meanwhile.
+    A start has `start_attempts_max` attempts and is then given up, unless its child is there; every other
+    command is tried until it is acknowledged. One that does not count leaves its reason only. Raises
+    ConditionFailedError if the item was settled or attempted meanwhile.
     """
     attempts = int(item.attempts) + counts
     if item.command == ItemCommand.START.value and attempts >= settings().start_attempts_max:
-        give_up(item, failure, attempts=attempts)
+        if _has_child(item):
+            settle(item)
+        else:
+            give_up(item, failure, attempts=attempts)
         return True
-    at = clock.now()
-    wait = min(
-        settings().start_delay_seconds * 2 ** min(max(0, attempts - 1), 12),
-        settings().ack_timeout_max_seconds,
-    )
-    if item.command == ItemCommand.START.value:
-        wait = settings().start_delay_seconds
     actions = [
         ItemRow.attempts.set(attempts),
         ItemRow.last_error.set(_told(failure)),
-        ItemRow.due_at.set(clock.to_text(at + wait)),
+        ItemRow.due_at.set(clock.to_text(clock.now() + attempt_delay(item, attempts))),
     ]
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
     uncounted = _still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
-    commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, undone & uncounted)])
+    condition = undone & uncounted & _same_generation(item)
+    commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, condition)])
     _tell("attempt refused", "AttemptsRefused", item, failure)
     return False
+
+
+def attempt_delay(item: ItemRow, attempts: int) -> float:
+    """Return the seconds from a refused attempt to the next one.
+
+    Those of a start are even, with jitter that follows from item and attempt, so that what failed together
+    does not come back together; those of every other command double.
+    """
+    of = settings()
+    if item.command == ItemCommand.START.value:
+        return of.start_delay_seconds + of.start_jitter_seconds * derive_fraction(item.item_id, attempts)
+    doubled = of.start_delay_seconds * 2 ** min(max(0, attempts - 1), 12)
+    return float(min(doubled, of.ack_timeout_max_seconds))
+
+
+def _has_child(item: ItemRow) -> bool:
+    """Whether the child of this very dispatch is there: only where one table was restored alone.
+
+    Looking spares a waiting parent a wrong answer; that no child comes after it is given up is the condition
+    of its admission.
+    """
+    try:
+        head = HeadRow.get(key_of(item.tenant, item.instance_id), "head", consistent_read=True)
+    except HeadRow.DoesNotExist:
+        return False
+    return bool(head.parent_item_id == item.item_id and head.parent_instance_id == item.owner_id)
+
+
+def _same_generation(item: ItemRow) -> Condition:
+    """Say that an item was not redriven since it was read; one without the counter is of the first."""
+    same: Condition = ItemRow.generation == item.generation
+    return ItemRow.generation.does_not_exist() | same if int(item.generation) == 1 else same
 
 
 def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
@@ -350,7 +379,8 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         "failed",
         ItemRow(item.owner_key, item.item_id),
         actions,
-        ItemRow.status == ItemStatus.UNDONE.value,  # closes: a start admitted meanwhile has its child
+        # Closes: a start admitted meanwhile has its child; one redriven meanwhile has all its attempts again.
+        (ItemRow.status == ItemStatus.UNDONE.value) & _same_generation(item),
     )
     writes: list[Write] = [failed, *_next_occurrence(item, at)]
     if mark:
@@ -366,6 +396,15 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
             raise
         commit(fewer)
     _tell("item given up", "ItemsGivenUp", item, failure)
+
+
+def give_up_if_undone(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> bool:
+    """Give an item up as `give_up` does; returns False, with nothing changed, if it was settled meanwhile."""
+    try:
+        give_up(item, failure, attempts=attempts)
+    except ConditionFailedError:
+        return False
+    return True
 
 
 def mark_give_up(item: ItemRow, failure: Failure) -> Mark | None:
@@ -394,28 +433,23 @@ def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
     return incident_put(item.tenant, item.owner_id, incident, at, item_id=item.item_id)
 
 
-def set_aside(owner_key: str, item_id: str, reason: str) -> None:
-    """Fail an item whose stored form cannot be read, so that it is seen and holds nothing back."""
-    at = clock.to_text(clock.now())
+def leave_to_newer(item: ItemRow, reason: str) -> None:
+    """Postpone an item that only newer code can see through, each time for longer; else it stays as it is.
+
+    So a rollback loses nothing: the item is visible with its reason, and served once that code is back.
+    """
     actions = [
-        ItemRow.status.set(ItemStatus.FAILED.value),
+        ItemRow.sends.set(item.sends + 1),
         ItemRow.last_error.set(reason[:MESSAGE_CHARACTERS_MAX]),
-        ItemRow.attention_at.set(at),
-        ItemRow.settled_at.set(at),
-        ItemRow.due_at.remove(),
+        ItemRow.due_at.set(clock.to_text(_resend_at(item, clock.now()))),
     ]
-    tenant, separator, owner_id = owner_key.partition("#")
-    if separator:  # they may be what is missing, and without them nobody would see it
-        actions += [ItemRow.tenant.set(tenant), ItemRow.owner_id.set(owner_id)]
-    # Settled items are left alone; a status that is missing or of another kind is what this is for.
-    unsettled = ~ItemRow.status.is_in(*(each.value for each in ItemStatus if each != ItemStatus.UNDONE))
-    row = ItemRow(owner_key, item_id)
+    same = ItemRow.status == item.status  # closes: newer code has settled it, or moved it on
+    unclaimed = _still(ItemRow.sends, item.sends)  # closes: claimed since it was read
     try:
-        commit_unread(Update("set aside", row, actions, ItemRow.owner_key.exists() & unsettled))
+        commit([Update("leave", ItemRow(item.owner_key, item.item_id), actions, same & unclaimed)])
     except ConditionFailedError:
         return
-    logger.error("item set aside", extra={"owner_key": owner_key, "item_id": item_id, "reason": reason})
-    count("ItemsSetAside")
+    _tell("left to newer code", "LeftToNewerCode", item, Failure("NewerFormError", reason))
 
 
 def _tell(message: str, metric: str, item: ItemRow, failure: Failure) -> None:

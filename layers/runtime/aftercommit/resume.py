@@ -10,7 +10,7 @@ from aftercommit.callbacks import callback_put
 from aftercommit.errors import ConditionFailedError, NotFoundError
 from aftercommit.functions import failure_of
 from aftercommit.model import Json, Resume
-from aftercommit.outbox import ack, body_of, give_up
+from aftercommit.outbox import ack, body_of, give_up_if_undone
 from aftercommit.tables import ItemRow
 from aftercommit.writes import commit
 
@@ -34,15 +34,8 @@ def _answer(item: ItemRow, body: dict[str, Json]) -> None:
     try:
         commit([callback_put(item.tenant, body["token"], body.get("value"), at), ack(item, at)])
     except NotFoundError as error:
-        _give_up(item, error)
+        give_up_if_undone(item, failure_of(error))
     except ConditionFailedError as error:
         if "ack" not in error.purposes:
-            _give_up(item, NotFoundError("the token was used already", field="token"))
-
-
-def _give_up(item: ItemRow, error: NotFoundError) -> None:
-    """Let an operator see it, and have it out of the way."""
-    try:
-        give_up(item, failure_of(error))
-    except ConditionFailedError:
-        return  # settled meanwhile
+            used = NotFoundError("the token was used already", field="token")
+            give_up_if_undone(item, failure_of(used))

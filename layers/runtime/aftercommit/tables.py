@@ -147,6 +147,7 @@ class HeadRow(Row):
     correlation_key = UnicodeAttribute(null=True)  # tenant#correlation_id
     parent_instance_id = UnicodeAttribute(null=True)
     parent_item_id = UnicodeAttribute(null=True)  # the dispatch that started it
+    channel = UnicodeAttribute(null=True)  # on which messages about it travel
     request_fingerprint = UnicodeAttribute(null=True)  # of the body that came with an Idempotency-Key
     activation_key = UnicodeAttribute(null=True)  # the row by which it is the only one; None: it need not be
     secret = UnicodeAttribute(null=True)  # by which the instance knows the callback tokens it has given out

@@ -1,5 +1,6 @@
 """The example, and workflows whose steps sleep, die, overreach and fail: deployed by the end-to-end tests."""
 
+from e2e_workflows.bad_days import awaiting_never, forgetting_late, idle, idling
 from e2e_workflows.bulks import bulk, bulk_child
 from e2e_workflows.steps import (
     beyond_rights,
@@ -20,6 +21,7 @@ __all__ = [
     "alone",
     "asking",
     "asking_web",
+    "awaiting_never",
     "beginning",
     "beyond_rights",
     "bulk",
@@ -28,8 +30,11 @@ __all__ = [
     "deciding",
     "expecting",
     "faulty",
+    "forgetting_late",
     "forking",
     "hearing",
+    "idle",
+    "idling",
     "nested",
     "nested_middle",
     "noted",

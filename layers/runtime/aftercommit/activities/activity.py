@@ -287,6 +287,8 @@ class Activity:
 
     properties: ClassVar[dict[str, Property]]
     is_loop: ClassVar[bool] = False  # whether a Break below ends it
+    # Whether the child it waits for is cancelled when it waits no more.
+    cancel_with_parent: bool | None = None
     is_exclusive: ClassVar[bool] = False  # whether nothing else may start at what it starts at
     registers_none: bool | None = None  # whether a start point without payloads is meant
     result: str | None = None  # the variable for what it gives, of those that give something

@@ -2,7 +2,7 @@
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.ids import derive_child_id
-from aftercommit.intentions import intend_start
+from aftercommit.intentions import intend_start, take_along
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Failure, Json, Outcome, size_of
 
@@ -37,6 +37,9 @@ class DispatchWorkflow(Branching):
     child: outcome Completed and the child's output, or Faulted, Cancelled, DispatchFailed with
     {instance_id, error: {type, message}}. A branch in `on` handles its outcome; a bad ending that none
     handles faults here, so that no child's failure passes for success.
+
+    `cancel_with_parent`: whether the child is cancelled when this instance is, or waits for it no more. By
+    default a child that is waited for is, and any other is left alone.
     """
 
     properties = {
@@ -46,6 +49,7 @@ class DispatchWorkflow(Branching):
         "correlation_id": Property("value"),
         "channel": Property("text"),
         "wait": Property("flag"),
+        "cancel_with_parent": Property("flag"),
         "on": Property("branches"),
         "result": Property("variable"),
     }
@@ -55,8 +59,9 @@ class DispatchWorkflow(Branching):
     correlation_id: Json
     channel: str | None
     wait: bool | None
+    cancel_with_parent: bool | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each property
         self,
         workflow: str,
         *,
@@ -67,6 +72,7 @@ class DispatchWorkflow(Branching):
         version: int | None = None,
         correlation_id: Json = None,
         channel: str | None = None,
+        cancel_with_parent: bool | None = None,
     ) -> None:
         super().__init__(
             workflow=workflow,
@@ -75,6 +81,7 @@ class DispatchWorkflow(Branching):
             correlation_id=correlation_id,
             channel=channel,
             wait=wait or None,
+            cancel_with_parent=cancel_with_parent,
             on=on,
             result=result,
         )
@@ -109,7 +116,9 @@ class DispatchWorkflow(Branching):
             depth=visit.depth + 1,
             bookmark_id=visit.wait("child") if self.wait else None,
         )
-        visit.intend(intention)
+        # One that is waited for goes with its bookmark.
+        goes_along = self.cancel_with_parent and not self.wait
+        visit.intend(take_along(intention) if goes_along else intention)
         if not self.wait:
             self.go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
 
