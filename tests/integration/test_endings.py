@@ -122,7 +122,6 @@ def test_a_child_whose_definition_is_retracted_before_it_begins_is_told_as_faile
         {"body": {"N": "5"}, "wait": {"S": "yes"}},
         {"sends": {"S": "many"}},
         {"attempts": {"S": "many"}, "command": None},
-        {"command": {"S": "dance"}},
         {"generation": {"S": "x"}, "body": {"S": "{}"}},
     ],
     ids=str,

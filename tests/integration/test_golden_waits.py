@@ -10,7 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Event, Fork, Sequence, Step, Timer, Workflow, aws, engine
+from aftercommit import (
+    BulkDispatchWorkflows,
+    DispatchWorkflow,
+    Event,
+    Fork,
+    Sequence,
+    Step,
+    Timer,
+    Workflow,
+    aws,
+    engine,
+    var,
+)
 from aftercommit.cancel import cancel
 from aftercommit.model import _COMMANDS, ItemCommand
 from aftercommit.operations import name_stimulus, read_stimulus_id, replay, resume_by_token
@@ -30,6 +42,12 @@ ticking = Workflow(
     "ticking", root=Sequence(Timer(3_600, starts=True, result="due"), Step("act", name="ticked"))
 )
 running = Workflow("running", root=Step("act", name="run another"))
+many = Workflow(
+    "many",
+    root=BulkDispatchWorkflows("numbered", ["a", "b", "c"], wait=True, concurrent_max=2, result="x"),
+    output=var.x.outputs,
+)
+numbered = Workflow("numbered", inputs={"item": str, "index": int}, root=Step("act", name="one of many"))
 single = Workflow("single", activation="singleton", root=Event("paid", payload={"order": "single"}))
 
 # What becomes of each instance once its rows are loaded, and what it waits for has come.
@@ -45,6 +63,7 @@ ENDINGS = {
     "wide": "completed",
     "running": "completed",
     "single": "completed",
+    "many": "completed",
 }
 
 
@@ -58,7 +77,7 @@ def derived_ids(monkeypatch):
 def write_rows(world, monkeypatch):
     """Bring a deployment that waits into the middle of its work; returns its rows by table."""
     world.publish(waiter, looper, starter, tasker, sleeper, racer, teller, stepper, wide, ticking)
-    world.publish(running, single)
+    world.publish(running, single, many, numbered)
     put_draft("default", "drafted", stepper.definition.data | {"id": "drafted"})
 
     def start(definition_id, instance_id, **given):
@@ -91,6 +110,9 @@ def write_rows(world, monkeypatch):
     behaviours["run another"] = lambda context, value: context.run("wide")
     start("running", "running")
     start("single", "single")
+    start("many", "many")
+    first = next(item for item in world.items("start") if item.item_id.endswith("-00000"))
+    world.handle_item(first)  # one has ended, and the third is woken
     start("teller", "telling")  # an open stimulus that one of the waiters takes
     return {table: raw_rows(table) for table in TABLES}
 

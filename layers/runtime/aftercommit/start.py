@@ -15,6 +15,7 @@ from aftercommit.definitions import find_owner_and_version, find_published_versi
 from aftercommit.errors import (
     ActivationRefusedError,
     ConditionFailedError,
+    NewerFormError,
     RefusedError,
     TryLaterError,
     UnwritableError,
@@ -61,6 +62,8 @@ def start(item: ItemRow, worker: Worker) -> None:
     except ActivationRefusedError as error:
         _stand_aside(item, body, error)
         return
+    except NewerFormError:
+        raise  # no attempt: it waits for the code that can do it
     except (RefusedError, UnwritableError, TryLaterError, PynamoDBException) as error:
         # Passing reasons (a busy database) and lasting ones (no such workflow) are not told apart: either may
         # be over soon, and neither may last for ever.
