@@ -29,7 +29,7 @@ from scripts.local_build import DATA_PATH, PYTHON_RUNTIME, TOOLS, built, run_too
 
 STACK_NAME = "aftercommit"
 BUCKET = "aftercommit-artefacts"
-FUNCTIONS = ("api", "run", "deliver", "sweep", "publish")
+FUNCTIONS = ("api", "run", "deliver", "events", "sweep", "publish")
 
 Say = Callable[[str], None]
 

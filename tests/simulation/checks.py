@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.ids import derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
+from tests.simulation.checks_of_events import check_events, is_of_event
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
 from tests.simulation.story import Story, Told, plain
 
@@ -47,7 +48,10 @@ def _check_items(story: Story) -> Violations:
     for owner_id, item_id in story.items:
         if owner_id in story.scenario.stuck:
             continue
-        if _comes_from_stimulus(story, owner_id, item_id):
+        if (
+            _comes_from_stimulus(story, owner_id, item_id)
+            or story.items[owner_id, item_id]["command"] == "event"
+        ):
             continue
         owner = story.instances.get(owner_id)
         if owner is None:
@@ -64,7 +68,7 @@ def _comes_from_stimulus(story: Story, owner_id: str, item_id: str) -> bool:
     published = [
         name
         for (_, name), each in story.items.items()
-        if each["command"] == "stimulus" and story.intends(name)
+        if each["command"] == "stimulus" and (story.intends(name) or is_of_event(story, name))
     ]
     if item["command"] == "stimulus":
         return any(item_id == each or item_id.startswith(f"{each}-") for each in published)
@@ -358,6 +362,7 @@ CHECKS = (
     check_one_send_per_claim,
     check_expectations,
     check_no_surprise,
+    check_events,
 )
 
 

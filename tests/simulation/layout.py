@@ -10,7 +10,12 @@ from aftercommit import aws, clock, definitions, ids, log, tables
 from aftercommit.settings import settings
 from tests.simulation.dynamodb import Index, Table
 
-QUEUES = {"commands": "queue/commands", "dead_letters": "queue/dead-letters", "ticks": "queue/ticks"}
+QUEUES = {
+    "commands": "queue/commands",
+    "dead_letters": "queue/dead-letters",
+    "ticks": "queue/ticks",
+    "events": "queue/events",
+}
 ENVIRONMENT = {
     "DEFINITIONS_TABLE": "definitions",
     "INSTANCES_TABLE": "instances",
@@ -20,6 +25,7 @@ ENVIRONMENT = {
     "COMMAND_QUEUE_URL": QUEUES["commands"],
     "COMMAND_DEAD_LETTER_QUEUE_URL": QUEUES["dead_letters"],
     "TICK_QUEUE_URL": QUEUES["ticks"],
+    "EVENTS_FUNCTION": "events",
     "DUE_SHARDS": "2",  # fewer queries per sweep, and still more than one
 }
 _ROWS = (tables.DefinitionRow, tables.HeadRow, tables.ItemRow, tables.BookmarkRow, tables.TriggerRow)

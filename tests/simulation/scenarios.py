@@ -16,6 +16,7 @@ from tests.simulation.disturbances import (
     refuse_yet_send,
 )
 from tests.simulation.scenario import Scenario, Start
+from tests.simulation.users import order, save_orders
 
 _COMPLETED = {"parent": "completed"}
 _FAULTED = {"parent": "faulted"}
@@ -25,6 +26,7 @@ _WAITING = {"before": 1, "after": 1, "last": 1, **_CHILD}
 _NOT_WAITING = {"before": 1, "after": 1, **_CHILD}
 _TELLING = {"before": 1, "told": 1}
 _OFF = {"EAGER_DELIVERY": "false"}
+_QUEUE = {"EVENT_QUEUE_ARN": "arn:aws:sqs:us-east-1:123456789012:sim-events", "EVENT_STIMULI": "false"}
 
 
 def _times(effects: dict[str, int], times: int) -> dict[str, int]:
@@ -183,6 +185,33 @@ SCENARIOS = (
         {"round": 2, "between": 1},
     ),
     Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
+    Scenario("orders", (), {}, settings=_QUEUE, disturb=save_orders(*map(order, range(1, 4))), seeds=2),
+    Scenario("orders-eager-off", (), {}, settings=_QUEUE | _OFF, disturb=save_orders(order(1), order(2))),
+    Scenario(
+        "orders-refused",
+        (),
+        {},
+        settings=_QUEUE,
+        disturb=save_orders(*map(order, range(1, 4)), refused=("order-2",)),
+    ),
+    Scenario(
+        "orders-several-sinks",
+        (),
+        {},
+        settings=_QUEUE | {"EVENT_STIMULI": "true", "STIMULUS_OPEN_SECONDS": "60"},
+        disturb=save_orders(order(1), order(2), refused=("order-2",)),
+        thorough=False,
+    ),
+    Scenario(
+        "order-resumes",
+        (Start("hearing"),),
+        _COMPLETED,
+        {"heard": 1},
+        # Before the instance waits, or after: neither loses it.
+        disturb=save_orders(order(1, "said", payload={"n": 1})),
+        seeds=2,
+    ),
+    Scenario("announcing", (Start("announcing"),), _COMPLETED, {"before": 1, "after": 1}, _QUEUE),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
     Scenario(

@@ -228,6 +228,15 @@ opening = Workflow(
     root=Sequence(PublishEvent("begin", input="go"), If(expr("1 = 2"), then=DispatchWorkflow("beginning"))),
 )
 
+announcing = Workflow(
+    "announcing",
+    root=Sequence(
+        Step(act, name="before"),
+        PublishEvent("sim/announced", input={"n": 1}, sinks=["queue"]),
+        Step(act, name="after"),
+    ),
+)
+
 _BY_ID = {each.id: each for each in list(globals().values()) if isinstance(each, Workflow)}
 
 

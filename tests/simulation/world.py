@@ -19,8 +19,9 @@ from aftercommit import clock, commands, sweep
 from aftercommit.burst import Worker
 from aftercommit.client import StartRequest, dispatch, execute
 from aftercommit.deliver import deliver
+from aftercommit.deliver_events import deliver_events
 from aftercommit.errors import TryLaterError
-from tests.simulation.accounts import Call, Change, Effect
+from tests.simulation.accounts import Announcement, Call, Change, Effect
 from tests.simulation.boundary import SERVICES, Boundary, refuse
 from tests.simulation.dynamodb import DynamoDB, Item
 from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
@@ -33,14 +34,16 @@ SECONDS_MAX = 24 * 3600.0  # an instance that has not ended after a day never en
 STUCK_SECONDS = 300.0  # how long a world is watched in which something can never end
 CALL_SECONDS = 0.004
 SWEEP_SECONDS = 10
-RUN_SECONDS, API_SECONDS, DELIVER_SECONDS = 120, 29, 60
+RUN_SECONDS, API_SECONDS, DELIVER_SECONDS, EVENTS_SECONDS = 120, 29, 60, 180
 FREEZE_SECONDS = 140  # longer than a lease
 VISIBILITY_SECONDS, RECEIVES_MAX = 130, 10
 STREAM_TRIES_MAX = 4
 WORKERS_MAX = 6
 
-_TABLE_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"})
-_WRITES = _TABLE_WRITES | {"SendMessage", "SendMessageBatch", "Effect", "Acknowledge"}
+_TABLE_WRITES = frozenset(
+    {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchExecuteStatement"}
+)
+_WRITES = _TABLE_WRITES | {"SendMessage", "SendMessageBatch", "Invoke", "Effect", "Acknowledge"}
 
 
 class World:
@@ -50,7 +53,7 @@ class World:
         self.at = STARTED_AT
         self.random = Random(seed)
         self.random_ids = Random(seed + 2)
-        self.client = cache(lambda service: Boundary(self, service))
+        self.client = cache(lambda service, **_: Boundary(self, service))
         self.weather = weather
         self.planned = faults
         self.faults = {fault.write: fault.kind for fault in faults}
@@ -69,15 +72,22 @@ class World:
         self.errors: list[tuple[str, Exception]] = []
         self.sweeps = 0
         self.refuses_message: Callable[[dict[str, Any]], bool] = lambda message: False
+        self.refuses_event: Callable[[dict[str, Any]], bool] = lambda event: False
+        self.refused_ids: frozenset[str] = frozenset()  # of events that a sink refuses for a while
+        self.announcements: list[Announcement] = []
         self._events: list[tuple[float, int, Callable[[], Any]]] = []
         self._numbers = count(1)
         self._pending = 0  # messages and stream batches on their way, and callers that will call again
-        self._new_items: list[tuple[str, str]] = []
+        self._new: dict[str, list[tuple[str, str]]] = {"deliver": [], "events": []}  # by who hears of them
         self._running = 0
 
     def now(self) -> float:
         """Return the world's time."""
         return self.at
+
+    def moment_at(self, seconds: float) -> float:
+        """Return an instant, counted from the start of the world."""
+        return STARTED_AT + seconds
 
     def moment(self, seconds: float) -> str:
         """Return the text of an instant, counted from the start of the world."""
@@ -178,33 +188,48 @@ class World:
         if operation == "SendMessage":
             self._send(arguments["QueueUrl"], arguments["MessageBody"], arguments.get("DelaySeconds", 0))
             return {"MessageId": "1"}
+        if operation == "GetQueueUrl":
+            return {"QueueUrl": QUEUES["events"]}
+        if operation == "Invoke":
+            keys = [tuple(each) for each in json.loads(arguments["Payload"])["keys"]]
+            self._pending += 1
+            self.plan(self._delay(), lambda: self._deliver("events", keys, STREAM_TRIES_MAX))
+            return {"StatusCode": 202}
         raise NotImplementedError(f"{service}.{operation}")
 
     def _changed(self, table: str, before: Item | None, after: Item | None) -> None:
         worker = self.workers.current.name if self.workers.current else ""
         self.changes.append(Change(self.at, worker, self.calls, table, before, after))
-        if (
-            self.eager
-            and table == "outbox"
-            and before is None
-            and after
-            and after["status"] == {"S": "undone"}
-        ):
-            self._new_items.append((after["owner_key"]["S"], after["item_id"]["S"]))
-            if len(self._new_items) == 1:
+        if self.eager and table == "outbox" and after and after["status"] == {"S": "undone"}:
+            hears = "events" if after["command"] == {"S": "event"} else "deliver"
+            replaced = hears == "events" and after["sends"] == {"N": "0"}
+            if before is not None and not replaced:
+                return
+            new = self._new[hears]
+            new.append((after["owner_key"]["S"], after["item_id"]["S"]))
+            if len(new) == 1:
                 self._pending += 1
-                self.plan(self.stream_delay + self._delay(), self._flush_stream)
+                self.plan(self.stream_delay + self._delay(), lambda: self._flush_stream(hears))
 
     # --- the queue ---
 
     def _send_batch(self, arguments: dict[str, Any]) -> dict[str, Any]:
         refused = []
         for entry in arguments["Entries"]:
-            if self.refuses_message(json.loads(entry["MessageBody"])):
+            if arguments["QueueUrl"] == QUEUES["events"]:
+                refused += self._announce(entry)
+            elif self.refuses_message(json.loads(entry["MessageBody"])):
                 refused.append({"Id": entry["Id"], "Code": "InternalError", "SenderFault": False})
             else:
                 self._send(arguments["QueueUrl"], entry["MessageBody"], entry["DelaySeconds"])
         return {"Failed": refused, "Successful": []}
+
+    def _announce(self, entry: dict[str, Any]) -> list[dict[str, Any]]:
+        event = json.loads(entry["MessageBody"])
+        if self.refuses_event(event):
+            return [{"Id": entry["Id"], "Code": "InvalidMessageContents", "SenderFault": True}]
+        self.announcements.append(Announcement(event["id"], entry["MessageBody"], self.at))
+        return []
 
     def _send(self, url: str, body: str, delay: float) -> None:
         if url == QUEUES["dead_letters"]:
@@ -257,30 +282,50 @@ class World:
 
     # --- the stream ---
 
-    def _flush_stream(self) -> None:
-        keys, self._new_items = self._new_items, []
+    def _flush_stream(self, hears: str) -> None:
+        keys, self._new[hears] = self._new[hears], []
         self._pending -= 1
         if self.random.random() < self.weather.duplicates:
-            self.plan(self._delay(), lambda: self._deliver(keys, STREAM_TRIES_MAX))
+            self.plan(self._delay(), lambda: self._deliver(hears, keys, STREAM_TRIES_MAX))
             self._pending += 1
         self.random.shuffle(keys)
         self._pending += 1
-        self._deliver(keys, 1)
+        self._deliver(hears, keys, 1)
 
-    def _deliver(self, keys: list[tuple[str, str]], number: int) -> None:
+    def _deliver(self, hears: str, keys: list[tuple[str, str]], number: int) -> None:
+        until = self.at + (EVENTS_SECONDS if hears == "events" else DELIVER_SECONDS)
+
         def serve() -> None:
-            deliver(keys)
+            if hears == "events":
+                deliver_events(keys, until=until)
+            else:
+                deliver(keys)
             self._strike("stream", "Acknowledge", lambda: None, {})
 
         def ended(task: Task) -> None:
             if task.failed and number < STREAM_TRIES_MAX:
-                self.plan(1, lambda: self._deliver(keys, number + 1))
+                self.plan(1, lambda: self._deliver(hears, keys, number + 1))
             else:
                 self._pending -= 1
 
-        self._spawn("deliver", serve, self.at + DELIVER_SECONDS, ended)
+        self._spawn(hears, serve, until, ended)
 
     # --- callers and the schedule ---
+
+    def call_until_done(self, body: Callable[[], None], *, after: float = 0) -> None:
+        """Let somebody outside the runtime do something, and again until they have seen it through."""
+        self._pending += 1
+
+        def ended(task: Task) -> None:
+            if task.failed:
+                self.plan(5, call)
+            else:
+                self._pending -= 1
+
+        def call() -> None:
+            self._spawn("user", body, self.at + API_SECONDS, ended)
+
+        self.plan(after, call)
 
     def start(self, request: StartRequest, *, after: float = 0, synchronous: bool = False) -> None:
         """Call the API, and call again until it answers, as a client with an idempotency key does."""

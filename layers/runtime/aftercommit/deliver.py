@@ -46,6 +46,8 @@ def _claim(owner_key: str, item_id: str) -> ItemRow | None:
             return None
         if item is None or item.status != ItemStatus.UNDONE or _is_far(item, at):
             return None
+        if item.command == ItemCommand.EVENT:
+            return None  # not for the queue: deliver_events sends those
         if item.sends and item.due_at and at < clock.from_text(item.due_at):
             return None  # somebody has sent it, and its ack is not overdue yet
         return item if claim(item, at) else None

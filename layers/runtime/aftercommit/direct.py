@@ -61,6 +61,7 @@ class DirectResult:
     definition_id: str
     inputs: dict[str, Json]
     correlation_id: str | None = None
+    events: list[dict[str, Json]] = field(default_factory=list)  # told to sinks, by all of them
 
 
 @dataclass
@@ -88,6 +89,7 @@ class _World:
         self.tenant = tenant
         self.instances: dict[str, _Instance] = {}
         self.due: deque[tuple[float, Intention, str]] = deque()
+        self.events: list[dict[str, Json]] = []  # told to sinks
         self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
         self.now = clock.now()
 
@@ -180,6 +182,8 @@ class _World:
                     self.withdraw(each)
             case ItemCommand.STIMULUS:
                 self.open.append(intention)
+            case ItemCommand.EVENT:
+                self.events.append(body)
 
     def withdraw(self, pair: dict[str, Json]) -> None:
         # Its dispatch was due before, so it is there unless that has failed.
@@ -281,6 +285,7 @@ class _World:
             instance.definition.definition_id,
             state.inputs,
             state.correlation_id,
+            self.events if instance_id == self.main_id else [],
         )
 
 

@@ -48,6 +48,7 @@ class ItemCommand(StrEnum):
     RESUME = "resume"  # continue an instance at one of its bookmarks
     CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
     STIMULUS = "stimulus"  # start and resume whatever it matches
+    EVENT = "event"  # tell the sinks
 
 
 class ExecutionStatus(StrEnum):
@@ -347,7 +348,7 @@ class Intention:
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
     depth}; for resume: {instance_id, bookmark_id, outcome, value?}; for cancel: {instance_id, item_id,
     more?}, `more` being a list of such pairs; for stimulus: {stimulus, value?, correlation_id?,
-    instance_id?}.
+    instance_id?}; for event: {id, name, data, ts, user?, v?, meta?, payload?, correlation_id?, sinks?}.
     """
 
     command: ItemCommand

@@ -16,7 +16,7 @@ from aftercommit.errors import ConditionFailedError, MalformedRowError
 from aftercommit.ids import derive_id, derive_shard
 from aftercommit.incidents import incident_put
 from aftercommit.intentions import begin_stimulus_id, intend_next_occurrence
-from aftercommit.limits import MESSAGE_CHARACTERS_MAX, QUEUE_DELAY_SECONDS_MAX
+from aftercommit.limits import EVENT_SHARDS, MESSAGE_CHARACTERS_MAX, QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import count, logger
 from aftercommit.model import (
     Failure,
@@ -41,6 +41,7 @@ _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.RESUME.value: {"instance_id": str, "bookmark_id": str, "outcome": str},
     ItemCommand.CANCEL.value: {"instance_id": str, "item_id": str},
     ItemCommand.STIMULUS.value: {"stimulus": dict},
+    ItemCommand.EVENT.value: {"id": str, "name": str, "ts": int},
 }
 
 
@@ -67,11 +68,17 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
             wait="bookmark_id" in body if intention.command == ItemCommand.START else None,
             body=dumps(body),
             deliver_at=clock.to_text(deliver_at) if deliver_at else None,
-            due_shard=derive_shard(intention.item_id, settings().due_shards),
+            due_shard=_shard_of(intention),
             due_at=clock.to_text(_first_due_at(at, deliver_at)),
             created_at=clock.to_text(at),
         ),
     )
+
+
+def _shard_of(intention: Intention) -> int:
+    if intention.command == ItemCommand.EVENT:
+        return EVENT_SHARDS[derive_shard(intention.item_id, len(EVENT_SHARDS))]
+    return derive_shard(intention.item_id, settings().due_shards)
 
 
 def _first_due_at(at: float, deliver_at: float | None) -> float:

@@ -277,6 +277,9 @@ class ItemRow(Row):
         null=True
     )  # a stimulus that reaches so many that splitting it takes several commits
     replayed_as = UnicodeAttribute(null=True)  # the stimulus that the replay of this dead letter has made
+    sinks = UnicodeAttribute(null=True)  # of an event: JSON of what became of it, by sink
+    claimed_until = UnicodeAttribute(null=True)  # of an event: whoever has claimed it sends it until then
+    first_claimed_at = UnicodeAttribute(null=True)  # of an event: when it was first taken up
     deliver_at = UnicodeAttribute(null=True)  # not before
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while undone: when the sweep takes it

@@ -1,0 +1,53 @@
+"""Users of events: applications that store an order and its event in one transaction of their own."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from aftercommit import aws
+from aftercommit.events import Event, EventExistsError, event_put, telling
+from tests.simulation.dynamodb import Table
+from tests.simulation.scenario import TENANT
+
+ORDERS = "orders"
+
+
+def order(number: int, name: str = "sim/placed", **more: Any) -> Event:
+    """Return the event of an order; its id is the order's, so that a caller who asks again repeats none."""
+    return Event(name, {"order": number}, id=f"order-{number}", tenant=TENANT, **more)
+
+
+def save(event: Event, *, condition: str = "attribute_not_exists (order_id)") -> None:
+    """Store an order and its event; a caller who learns that the event exists knows that it did so before."""
+    item = {"order_id": {"S": event.id}, "row": {"S": "order"}, "event_id": {"S": event.id}}
+    put = {"TableName": ORDERS, "Item": item, "ConditionExpression": condition}
+    with suppress(EventExistsError), telling():
+        aws.client("dynamodb").transact_write_items(
+            TransactItems=[{"Put": put}, event_put(event, table="outbox")]
+        )
+
+
+def save_orders(
+    *events: Event, refused: tuple[str, ...] = (), heals_after: float = 200
+) -> Callable[[Any], None]:
+    """Let users save orders, and one transaction fail; the sink refuses some events until a while has passed."""
+
+    def disturb(world: Any) -> None:
+        world.dynamodb.tables[ORDERS] = Table(ORDERS, "order_id", "row")
+        for number, event in enumerate(events):
+            world.call_until_done(lambda event=event: save(event), after=number * 0.01)
+        world.call_until_done(fail, after=0.02)
+        world.refuses_event = lambda event: event["id"] in refused
+        if refused:
+            world.refused_ids = frozenset(refused)
+            world.plan(heals_after, lambda: setattr(world, "refuses_event", lambda event: False))
+
+    return disturb
+
+
+def fail() -> None:
+    """Try to store an order whose condition does not hold; its event must never be heard of."""
+    with suppress(ClientError):
+        save(order(0), condition="attribute_exists (order_id)")
