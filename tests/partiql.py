@@ -3,20 +3,21 @@
 A statement becomes the conditional UpdateItem that it stands for; one of another form is refused.
 """
 
+import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from botocore.exceptions import ClientError
 
-_STATEMENT = re.compile(
-    r'UPDATE "([^"]+)" ((?:(?:SET|REMOVE) "\w+"(?: = \?)? )+)WHERE ("\w+" = \?(?: AND "\w+" = \?)*)'
-)
+_CHANGE = r'(?:SET "\w+" = \?|REMOVE "\w+")'
+_EQUAL = r'"\w+" = \?'
+_STATEMENT = re.compile(rf'UPDATE "([^"]+)" ((?:{_CHANGE} )+)WHERE ({_EQUAL}(?: AND {_EQUAL})*)')
 STATEMENTS_MAX = 25
 
 
 def to_update(statement: dict[str, Any], key_names: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of the UpdateItem that a statement stands for; raises ValueError for another form."""
+    """Return the arguments of the UpdateItem that a statement stands for; raises ValueError if it is none."""
     match = _STATEMENT.fullmatch(statement["Statement"])
     if not match:
         raise ValueError(f"not as the runtime writes it: {statement['Statement']}")
@@ -72,20 +73,28 @@ def execute_batch(
     return {"Responses": responses}
 
 
-def teach(client: Any, key_names_of: Callable[[str], Sequence[str]]) -> Callable[[], None]:
-    """Let a botocore client's BatchExecuteStatement be answered so; returns what ends that."""
-    name = "before-call.dynamodb.BatchExecuteStatement"
+def teach(
+    client: Any, key_names_of: Callable[[str], Sequence[str]], update_item: Callable[..., Any] | None = None
+) -> Callable[[], None]:
+    """Let a botocore client's BatchExecuteStatement be answered so; returns what ends that.
 
-    def answer(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
-        import json  # noqa: PLC0415
+    `update_item` makes the updates, in place of the client's own.
+    """
+    name = "before-call.dynamodb"
 
+    def answer(model: Any, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if model.name != "BatchExecuteStatement":
+            return None
         statements = json.loads(params["body"])["Statements"]
-        return _Answered(), execute_batch(statements, client.update_item, key_names_of)
+        return _Answered(), execute_batch(statements, update_item or client.update_item, key_names_of)
 
+    # Last, so that faults which tests have planted go first.
     client.meta.events.register_last(name, answer)
     return lambda: client.meta.events.unregister(name, answer)
 
 
 class _Answered:
+    """What botocore asks of an HTTP response."""
+
     status_code = 200
-    headers: dict[str, str] = {}  # noqa: RUF012 - never changed
+    headers: ClassVar[dict[str, str]] = {}

@@ -88,14 +88,14 @@ def _read(row: dict[str, Any]) -> EventItem | None:
     try:
         if row.get("status") != {"S": ItemStatus.UNDONE.value}:
             return None
-        split_key(key[0])
+        tenant, _ = split_key(key[0])
         item = ItemRow()
         item.deserialize(row)
         for instant in (item.created_at, item.due_at):
             clock.from_text(instant)
         return EventItem(
             key=key,
-            tenant=item.tenant,
+            tenant=tenant,
             body=body_of(item),
             bytes=len(item.body.encode()),
             sinks=_read_sinks(item.sinks),

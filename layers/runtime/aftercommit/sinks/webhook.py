@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from threading import Timer
+from threading import Event, Timer
 from urllib.parse import quote, urlsplit
 
 from aftercommit import aws, clock
@@ -85,7 +85,8 @@ def _post(address: str, body: bytes, seconds: float) -> int:
             connection.connect()
             # A time-out of the socket bounds each of its operations, not an answer that comes byte by byte.
             connection.sock.settimeout(seconds * 3 / 4)
-            end = Timer(seconds * 3 / 4, _hang_up, [connection])
+            hung_up = Event()
+            end = Timer(seconds * 3 / 4, _hang_up, [connection, hung_up])
             end.daemon = True
             end.start()
             try:
@@ -93,6 +94,9 @@ def _post(address: str, body: bytes, seconds: float) -> int:
                 connection.request("POST", path, body, headers)
                 response = connection.getresponse()
                 response.read(_ANSWER_BYTES_MAX)
+                if hung_up.is_set():
+                    # What was read until then looks like a whole answer.
+                    raise TimeoutError
             finally:
                 end.cancel()
         except (OSError, http.client.HTTPException) as error:
@@ -106,7 +110,8 @@ def _connection(scheme: str, place: str, seconds: float) -> http.client.HTTPConn
     return http.client.HTTPSConnection(place, timeout=seconds, context=ssl.create_default_context())
 
 
-def _hang_up(connection: http.client.HTTPConnection) -> None:
+def _hang_up(connection: http.client.HTTPConnection, hung_up: Event) -> None:
+    hung_up.set()
     if connection.sock is not None:
         with suppress(OSError):  # it is closed already
             connection.sock.shutdown(socket.SHUT_RDWR)
