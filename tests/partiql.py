@@ -86,7 +86,11 @@ def teach(
         if model.name != "BatchExecuteStatement":
             return None
         statements = json.loads(params["body"])["Statements"]
-        return _Answered(), execute_batch(statements, update_item or client.update_item, key_names_of)
+        try:
+            return _Answered(), execute_batch(statements, update_item or client.update_item, key_names_of)
+        except ValueError as error:
+            refused = {"Error": {"Code": "ValidationException", "Message": str(error)}}
+            return _Refused(), refused
 
     # Last, so that faults which tests have planted go first.
     client.meta.events.register_last(name, answer)
@@ -98,3 +102,9 @@ class _Answered:
 
     status_code = 200
     headers: ClassVar[dict[str, str]] = {}
+
+
+class _Refused(_Answered):
+    """Likewise, of one that is an error."""
+
+    status_code = 400

@@ -9,7 +9,6 @@ from aftercommit.deliver_events import deliver_events
 from aftercommit.errors import ContentRefusedError
 from aftercommit.event_items import claim_events, read_events, record_events
 from aftercommit.settings import settings
-from aftercommit.sinks import Refusal
 from aftercommit.sinks.sink import refused
 from aftercommit.tables import ItemRow
 from tests.integration.events import Listener, keys, order, row, run, save, undone
@@ -485,9 +484,3 @@ def test_an_event_that_cannot_be_read_is_set_aside_and_holds_back_no_other(world
     assert found["status"] == {"S": "failed"}
     assert found["last_error"]["S"]
     assert "attention_at" in found
-
-
-def test_a_refusal_is_told_by_its_sink(world):
-    assert refused("Kind", "text", content=True) == Refusal(
-        refused("Kind", "text", content=False).failure, True
-    )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from aftercommit.ids import derive_id
 from tests.simulation.dynamodb import Item
+from tests.simulation.layout import QUEUES
 from tests.simulation.story import Story, plain
 from tests.simulation.users import ORDERS
 
@@ -27,6 +28,7 @@ def check_events(story: Story) -> Iterator[str]:
     yield from _check_intended(story, events)
     yield from _check_told(story, events)
     yield from _check_one_stimulus(story, events)
+    yield from _check_one_send_per_claim(story, events)
     yield from _check_unhindered(story)
 
 
@@ -95,14 +97,30 @@ def _check_one_stimulus(story: Story, events: dict[str, dict]) -> Iterator[str]:
             yield f"event {event_id} is recorded as a stimulus, and there is none"
 
 
+def _check_one_send_per_claim(story: Story, events: dict[str, dict]) -> Iterator[str]:
+    """Of those that read the same row, one claims it: an event is not sent more often than it was claimed."""
+    sent = Counter(
+        json.loads(entry["MessageBody"])["id"]
+        for call in story.world.trace
+        if call.what == "SendMessageBatch" and call.arguments["QueueUrl"] == QUEUES["events"]
+        for entry in call.arguments["Entries"]
+    )
+    for event_id, item in events.items():
+        if sent[event_id] > item["sends"]:
+            yield f"event {event_id}: {sent[event_id]} sends for {item['sends']} claims"
+
+
 def _check_unhindered(story: Story) -> Iterator[str]:
-    """I9: without faults, an event that a sink refuses holds back no other; with them, it waits for no day."""
+    """I9: without faults, an event that a sink refuses holds back no other, and is one incident."""
     world = story.world
     if world.planned or world.weather.name == "rough":
         return
     for heard in world.announcements:
         if heard.event_id not in world.refused_ids and heard.at > world.moment_at(_PROMPT_SECONDS):
             yield f"event {heard.event_id} was heard of late"
+    for event_id, times in Counter(each.event_id for each in world.announcements).items():
+        if times > 1:
+            yield f"event {event_id} was sent {times} times, though nobody died"
     for event_id in world.refused_ids:
         incidents = [
             row

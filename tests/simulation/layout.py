@@ -71,7 +71,7 @@ def installed(world: Any, overrides: dict[str, str] | None = None) -> Iterator[N
         mock.patch.object(aws, "client", world.client),
         mock.patch.object(log.logger._logger, "disabled", new=True),
         mock.patch.object(log, "single_metric", return_value=nullcontext()),
-        mock.patch.object(clock.clock, "now", world.now),
+        mock.patch.object(clock.clock, "now", world.local_now),
         mock.patch.object(ids, "secrets", _SeededSecrets(world.random_ids)),
         mock.patch.object(clock.clock, "sleep", world.sleep),
     ):

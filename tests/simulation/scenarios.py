@@ -187,6 +187,25 @@ SCENARIOS = (
     Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
     Scenario("orders", (), {}, settings=_QUEUE, disturb=save_orders(*map(order, range(1, 4))), seeds=2),
     Scenario("orders-eager-off", (), {}, settings=_QUEUE | _OFF, disturb=save_orders(order(1), order(2))),
+    # The stream comes as late as the second sweep, so that both deliver the same events.
+    Scenario(
+        "orders-raced",
+        (),
+        {},
+        settings=_QUEUE,
+        disturb=save_orders(*map(order, range(1, 4)), stream_delay=19.98),
+        seeds=2,
+    ),
+    # Clocks differ by up to 40 seconds, the claim less the time that a send may take, and the sink takes it.
+    Scenario(
+        "orders-skewed",
+        (),
+        {},
+        settings=_QUEUE,
+        disturb=save_orders(*map(order, range(1, 4)), skew=20, sink_seconds=19.9),
+        seeds=5,
+        thorough=False,
+    ),
     Scenario(
         "orders-refused",
         (),

@@ -12,6 +12,7 @@ from tests.simulation.dynamodb import Table
 from tests.simulation.scenario import TENANT
 
 ORDERS = "orders"
+_HEALS_AFTER_SECONDS = 200
 
 
 def order(number: int, name: str = "sim/placed", **more: Any) -> Event:
@@ -30,19 +31,27 @@ def save(event: Event, *, condition: str = "attribute_not_exists (order_id)") ->
 
 
 def save_orders(
-    *events: Event, refused: tuple[str, ...] = (), heals_after: float = 200
+    *events: Event,
+    refused: tuple[str, ...] = (),
+    stream_delay: float = 0,
+    skew: float = 0,
+    sink_seconds: float = 0,
 ) -> Callable[[Any], None]:
-    """Let users save orders, and one transaction fail; the sink refuses some events until a while has passed."""
+    """Let users save orders, and one transaction fail; the sink refuses some events for a while.
+
+    Clocks may be ahead or behind by `skew`, and the sink take `sink_seconds` to answer.
+    """
 
     def disturb(world: Any) -> None:
         world.dynamodb.tables[ORDERS] = Table(ORDERS, "order_id", "row")
         for number, event in enumerate(events):
             world.call_until_done(lambda event=event: save(event), after=number * 0.01)
         world.call_until_done(fail, after=0.02)
+        world.stream_delay, world.skew, world.sink_seconds = stream_delay, skew, sink_seconds
         world.refuses_event = lambda event: event["id"] in refused
         if refused:
             world.refused_ids = frozenset(refused)
-            world.plan(heals_after, lambda: setattr(world, "refuses_event", lambda event: False))
+            world.plan(_HEALS_AFTER_SECONDS, lambda: setattr(world, "refuses_event", lambda event: False))
 
     return disturb
 

@@ -62,6 +62,8 @@ class World:
         self.dynamodb.index_lag_seconds = lambda: self.random.random() * weather.index_lag
         self.eager = True
         self.stream_delay = 0.0  # seconds that the stream takes, beyond the weather's
+        self.skew = 0.0  # seconds by which a worker's clock may be ahead or behind
+        self.sink_seconds = 0.0  # that the sink of events takes to answer
         self.stuck: frozenset[str] = frozenset()  # instances that nothing waits for
         self.writes = 0
         self.calls = 0
@@ -84,6 +86,10 @@ class World:
     def now(self) -> float:
         """Return the world's time."""
         return self.at
+
+    def local_now(self) -> float:
+        """Return the time by the clock of the worker that runs."""
+        return self.at + (self.workers.current.skew if self.workers.current else 0)
 
     def moment_at(self, seconds: float) -> float:
         """Return an instant, counted from the start of the world."""
@@ -162,6 +168,8 @@ class World:
             refuse(kind, service, operation, arguments)
         self.calls += 1
         answer = perform()
+        if self.sink_seconds and arguments.get("QueueUrl") == QUEUES["events"]:
+            self.workers.sleep_until(self.at + self.sink_seconds)
         if kind == FaultKind.CRASH_AFTER:
             raise Crash
         if service in SERVICES and kind == FaultKind.UNKNOWN:
@@ -297,7 +305,7 @@ class World:
 
         def serve() -> None:
             if hears == "events":
-                deliver_events(keys, until=until)
+                deliver_events(keys, until=clock.now() + EVENTS_SECONDS)
             else:
                 deliver(keys)
             self._strike("stream", "Acknowledge", lambda: None, {})
@@ -372,7 +380,10 @@ class World:
         deadline: float,
         ended: Callable[[Task], None] | None = None,
     ) -> None:
-        self.workers.add(Task(f"{kind}-{next(self._numbers)}", body, deadline, ended))
+        task = Task(f"{kind}-{next(self._numbers)}", body, deadline, ended)
+        if self.skew:
+            task.skew = self.random.choice((-self.skew, self.skew))
+        self.workers.add(task)
 
     def plan(self, seconds: float, act: Callable[[], Any]) -> None:
         """Let something happen after so many seconds."""
