@@ -11,10 +11,11 @@ from e2e_workflows.steps import (
     sleeping,
     two_generations,
 )
-from e2e_workflows.waits import asking, beginning, deciding, hearing, pausing, telling
+from e2e_workflows.waits import announcing, asking, beginning, deciding, hearing, pausing, placing, telling
 from workflows import place_order, send_receipt, ship_order
 
 __all__ = [
+    "announcing",
     "asking",
     "beginning",
     "beyond_rights",
@@ -28,6 +29,7 @@ __all__ = [
     "noted",
     "pausing",
     "place_order",
+    "placing",
     "send_receipt",
     "ship_order",
     "sleeping",
