@@ -232,8 +232,8 @@ def deploy(folder: Path, port: int, parameters: Mapping[str, str] | None = None)
 def _allow_batches(stack: Stack) -> None:
     """Let events be claimed and recorded in batches.
 
-    AWS authorises each statement of a batch by what it does, as the template says (PartiQLUpdate). The emulator
-    asks for the request's own name instead, of no table in particular.
+    AWS authorises each statement of a batch by what it does, as the template says (PartiQLUpdate). The
+    emulator asks for the request's own name instead, of no table in particular.
     """
     found = stack.client("cloudformation").describe_stack_resource(
         StackName=STACK_NAME, LogicalResourceId="EventsRole"
