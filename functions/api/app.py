@@ -13,6 +13,7 @@ from aftercommit.client import StartRequest, dispatch, dispatch_existing, execut
 from aftercommit.delete import delete
 from aftercommit.errors import DefinitionRefusedError, MalformedRequestError, RefusedError, TryLaterError
 from aftercommit.functions import descriptors
+from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
@@ -67,8 +68,10 @@ def refused(error: RefusedError) -> Response[str]:
     """Tell the caller what to change."""
     more: dict[str, Any] = {"field": error.field} if error.field else {}
     if isinstance(error, DefinitionRefusedError):
-        more["faults"] = [{"path": path, "message": message} for path, message in error.faults]
-    return _error(error.status, error.code, error.message, **more)
+        more["faults"] = [
+            {"path": path, "message": message[:MESSAGE_CHARACTERS_MAX]} for path, message in error.faults
+        ]
+    return _error(error.status, error.code, error.message[:MESSAGE_CHARACTERS_MAX], **more)
 
 
 @app.exception_handler(TryLaterError)
@@ -266,6 +269,7 @@ def _told(body: dict[str, Any]) -> dict[str, Any]:
         "value": body.get("input"),
         "correlation_id": body.get("correlation_id"),
         "instance_id": body.get("instance_id"),
+        "idempotency_key": app.current_event.headers.get("idempotency-key"),
     }
 
 

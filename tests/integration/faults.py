@@ -81,6 +81,10 @@ class Faults:
         """Let others act just before the next such call takes effect."""
         self._before.append(_Plan(operation, {}, 1, "", 0, act=act))
 
+    def right_after(self, operation, act, *, match="", skip=0):
+        """Let something happen right after a call took effect, before its answer comes."""
+        self._after.append(_Plan(operation, {}, 1, match, skip, act=act))
+
     def count(self, operation: str) -> int:
         return sum(1 for name, _ in self.sent if name == operation)
 
@@ -110,4 +114,7 @@ class Faults:
     def _on_answer(self, model, context, **_):
         for plan in self._after:
             if plan.operation == model.name and plan.strikes(context.get("text", "")):
+                if plan.act:
+                    plan.act()
+                    continue
                 raise plan.error

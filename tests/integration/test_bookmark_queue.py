@@ -6,6 +6,7 @@ from aftercommit import clock
 from aftercommit.deliver import deliver
 from aftercommit.errors import ConflictError, NotFoundError, TryLaterError
 from aftercommit.operations import delete_dead_letter, find_dead_letter, read_stimulus_id, replay
+from aftercommit.stimulate import stimulate
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.views import Page, list_dead_letters, list_open_stimuli
 from tests.integration.faults import Crash, no_answer
@@ -80,6 +81,21 @@ def test_c25_three_failures_make_a_dead_letter_with_the_errors_type_and_message(
     [item] = stimuli(w)
     assert (item.status, int(item.attempts)) == ("failed", 3)
     assert item.last_error.startswith("MalformedRowError: the body of outbox item")
+
+
+def test_c24_what_another_worker_applied_while_it_expired_leaves_no_dead_letter(w):
+    """The item is its own dead letter, so there is no audit record: it is either applied or buried."""
+    send("paid", {"order": "A"}, 1)
+    [stale] = stimuli(w)
+    instance_id = waiting(w)
+    w.handle_item(stale)
+    w.clock.at += 601
+    stimulate(stale, w.worker())  # as it was read before: nothing waits any more, and its time is over
+    assert w.show(instance_id)["output"] == 1
+    assert [item.status for item in stimuli(w)] == ["done"]
+    assert dead_letters() == []
+    with pytest.raises(NotFoundError):
+        replay("default", stale.owner_id, stale.item_id)
 
 
 def test_failures_to_send_never_count(w, faults):

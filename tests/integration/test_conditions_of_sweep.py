@@ -2,7 +2,7 @@
 
 import pytest
 
-from aftercommit import Sequence, Step, Workflow, clock
+from aftercommit import DispatchWorkflow, Sequence, Step, Workflow, clock
 from aftercommit.definitions import find_owner_and_version, load_definition, store
 from aftercommit.errors import ConflictError, MalformedRowError, NotFoundError
 from aftercommit.instances import lease
@@ -10,6 +10,7 @@ from aftercommit.publish import publish
 from aftercommit.sweep import _claim_instance, sweep
 from aftercommit.tables import DefinitionRow, HeadRow
 from tests.integration.faults import refusal
+from tests.integration.world import raw_rows
 
 step = Workflow("step", root=Step("act", name="a"))
 
@@ -85,6 +86,24 @@ def test_c36_one_failure_in_a_pass_stops_no_other(born, faults):
     sweep()
     assert len(born.messages) == 6
     assert "other-3" not in str(born.messages)
+
+
+def test_r11_no_index_has_one_hot_key_and_what_is_settled_stands_in_none(world):
+    world.publish(
+        Workflow("brief", root=DispatchWorkflow("leaf")), Workflow("leaf", root=Step("act", name="x"))
+    )
+    for _ in range(12):
+        world.run(world.dispatch("brief"))
+    undone = raw_rows("OutboxTable")
+    assert {row["due_shard"]["N"] for row in undone} == {"0", "1"}  # as many as DUE_SHARDS
+    assert all("due_at" in row for row in undone)
+    world.settle()
+    assert not [
+        row
+        for table in ("OutboxTable", "InstancesTable")
+        for row in raw_rows(table)
+        if "due_at" in row or "attention_at" in row
+    ]
 
 
 def test_i9_a_shard_that_cannot_be_read_holds_back_no_other(born, faults):

@@ -9,7 +9,7 @@ from aftercommit.errors import ConflictError, NotFoundError
 from aftercommit.instances import find_head
 from aftercommit.sweep import sweep
 from aftercommit.tables import RevisionRow
-from tests.integration.faults import Crash
+from tests.integration.faults import Crash, refusal
 from tests.integration.waits import parent, sleeper, waiter, waiting
 from tests.integration.world import raw_rows
 
@@ -40,7 +40,7 @@ def pass_a_day(world):
     sweep()
 
 
-def test_a_deleted_instance_is_hidden_at_once_and_its_rows_stay_a_day(w, ended):
+def test_r07_a_deleted_instance_is_hidden_at_once_and_all_its_rows_go_after_a_day(w, ended):
     stored = len(rows(ended))
     delete("default", ended)
     with pytest.raises(NotFoundError):
@@ -117,6 +117,23 @@ def test_a_sweep_that_dies_while_removing_is_finished_by_the_next(w, ended, faul
     assert plan.struck == 1
     if moment == "before":
         assert find_head("default", ended)  # the head is the last to go
+    w.clock.at += 3_600
+    sweep()
+    assert rows(ended) == []
+
+
+def test_c05_a_removal_that_fails_changes_nothing_else_and_is_made_on_a_later_pass(w, ended, faults):
+    """What else expires is removed by DynamoDB itself; the rows of deleted instances are ours to remove."""
+    delete("default", ended)
+    stored = rows(ended)
+    faults.before("DeleteItem", refusal("InternalServerError"), times=99)
+    pass_a_day(w)
+    kept = {(row.get("row") or row["item_id"])["S"]: row for row in rows(ended)}
+    for row in stored:
+        same = kept.pop((row.get("row") or row["item_id"])["S"])
+        assert {**same, "due_at": 0, "sends": 0} == {**row, "due_at": 0, "sends": 0}  # looked at again later
+    assert kept == {}
+    faults.close()
     w.clock.at += 3_600
     sweep()
     assert rows(ended) == []

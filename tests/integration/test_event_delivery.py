@@ -267,6 +267,7 @@ def test_a_refused_event_is_one_incident_with_its_id_and_name_however_often_it_i
     assert "'order-7' (order/placed) refused by the queue" in incident.message
     assert incident.item_id == "order-7"
     assert incident.tenant == "default"
+    assert incident.ttl == int(clock.from_text(incident.created_at)) + settings().dead_letter_days * 86_400
     assert len([line for line in log_lines if '"event refused"' in line]) == 1
 
 

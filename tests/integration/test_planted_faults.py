@@ -8,7 +8,21 @@ from dataclasses import replace
 
 import pytest
 
-from aftercommit import checkpoint, deliver, engine, instances, outbox, resume, start, sweep, writes
+from aftercommit import (
+    checkpoint,
+    delete,
+    deliver,
+    engine,
+    instances,
+    operations,
+    outbox,
+    publish,
+    resume,
+    start,
+    stimulate,
+    sweep,
+    writes,
+)
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Put, Update
 from tests.simulation import world
@@ -17,7 +31,7 @@ from tests.simulation.runs import Run, simulate
 from tests.simulation.weather import CALM, DOUBLED
 
 # Modules that commit, each by the name it imported.
-COMMITTING = (checkpoint, instances, outbox, start, sweep)
+COMMITTING = (checkpoint, instances, operations, outbox, publish, start, stimulate, sweep)
 
 
 def first_violation(scenario, *kinds, weather=CALM):
@@ -182,3 +196,69 @@ def test_unreadable_item_that_stops_its_batch_is_found(monkeypatch):
     monkeypatch.setattr(world, "SECONDS_MAX", 600)
     found = checks_of(first_violation("poisoned-item"))
     assert found & {"check_i2_no_loss", "check_i9_no_starvation", "check_no_surprise"}
+
+
+def test_stimulus_that_is_not_read_again_under_the_lease_is_found(monkeypatch):
+    monkeypatch.setattr(stimulate, "_is_open", lambda item: True)
+    assert "check_i3_no_duplicate" in checks_of(simulate(Run("sent-for-two-rounds"))[1])
+
+
+def test_stimulus_that_may_be_applied_again_is_found(monkeypatch):
+    real_ack = stimulate.ack
+    monkeypatch.setattr(stimulate, "_is_open", lambda item: True)
+    monkeypatch.setattr(
+        stimulate, "ack", lambda item, at: replace(real_ack(item, at), condition=ItemRow.owner_key.exists())
+    )
+    assert "check_i6_once_per_stimulus" in checks_of(first_violation("sent-for-two-rounds", FaultKind.FREEZE))
+
+
+def test_stimulus_that_is_settled_without_an_effect_is_found(monkeypatch):
+    monkeypatch.setattr(stimulate, "_keep_open", outbox.settle)
+    assert "check_i8_early_is_not_lost" in checks_of(first_violation("sent-early"))
+
+
+def test_stimulus_that_goes_before_an_earlier_one_is_found(monkeypatch):
+    monkeypatch.setattr(stimulate, "_those_before", lambda item, so_far: [])
+    found = [each for seed in range(9) for each in simulate(Run("sent-for-two-rounds", seed))[1]]
+    assert "check_i8_oldest_first" in checks_of(found)
+
+
+def test_request_that_does_not_look_for_its_earlier_self_is_found(monkeypatch):
+    def change(write):
+        return Put(write.purpose, write.row) if write.purpose == "request" else write
+
+    rewrite_commits(monkeypatch, change)
+    assert "check_answers" in checks_of(first_violation("sent-late", FaultKind.CRASH_AFTER))
+
+
+def test_replay_without_its_mark_is_found(monkeypatch):
+    def change(write):
+        return None if write.purpose == "replay" else write
+
+    rewrite_commits(monkeypatch, change)
+    assert "check_one_replay" in checks_of(first_violation("two-replays"))
+
+
+def test_start_points_that_stay_when_their_version_goes_are_found(monkeypatch):
+    real_writes = publish.trigger_writes
+    monkeypatch.setattr(publish, "trigger_writes", lambda rows, before: real_writes(rows, []))
+    assert "check_triggers_are_those_published" in checks_of(first_violation("retract-while-starting"))
+
+
+def test_start_of_what_is_not_published_any_more_is_found(monkeypatch):
+    real_writes = publish.trigger_writes
+    monkeypatch.setattr(publish, "trigger_writes", lambda rows, before: real_writes(rows, []))
+    monkeypatch.setattr(
+        "aftercommit.triggers.find_published_version", lambda tenant, definition_id: (tenant, 1)
+    )
+    assert "check_i10_published_is_fixed" in checks_of(first_violation("retract-while-starting"))
+
+
+def test_head_that_goes_before_its_rows_is_found(monkeypatch):
+    def remove_rows(head):
+        HeadRow(head.instance_key, "head").delete()
+        real_remove(head)
+
+    real_remove = delete.remove_rows
+    monkeypatch.setattr(sweep, "remove_rows", remove_rows)
+    assert "check_deleted_is_gone" in checks_of(first_violation("deleted"))

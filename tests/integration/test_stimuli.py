@@ -3,12 +3,14 @@
 import pytest
 
 from aftercommit import Event, Fork, PublishEvent, Sequence, Step, Workflow, clock
+from aftercommit.errors import TryLaterError
 from aftercommit.instances import lease
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
 from aftercommit.model import ItemCommand
 from aftercommit.stimulate import stimulate
 from aftercommit.tables import BookmarkRow, HeadRow, ItemRow, key_of
-from tests.integration.faults import Crash, no_answer
+from aftercommit.writes import TRIES_MAX
+from tests.integration.faults import Crash, no_answer, refusal
 from tests.integration.waits import (
     bookmark_rows,
     looper,
@@ -87,6 +89,20 @@ def test_a_stimulus_delivered_twice_applies_once_to_a_wait(world):
     assert world.show(instance_id)["variables"]["n"] == 1
 
 
+def test_a_worker_that_read_a_stimulus_before_another_applied_it_runs_no_step_on_it(world):
+    world.publish(looper)
+    instance_id = world.dispatch("looper")
+    world.run(instance_id)
+    send("tick", value="one")
+    [item] = stimuli(world)
+    stimulate(item, world.worker())
+    stimulate(item, world.worker())  # as it was read before; the next wait of that name is there by now
+    assert [name for name, _, _ in effects] == ["one"]
+    shown = world.show(instance_id)
+    assert (shown["status"], shown["variables"]["n"]) == ("suspended", 1)
+    assert world.head(instance_id).lease_token is None
+
+
 def test_a_resume_whose_worker_dies_after_the_commit_does_not_resume_the_next_wait(world, faults):
     world.publish(looper)
     instance_id = world.dispatch("looper")
@@ -114,6 +130,51 @@ def test_two_stimuli_for_two_rounds_apply_to_one_round_each_in_order_of_arrival(
     world.handle_item(last)  # whichever message comes first
     assert [name for name, _, _ in effects] == ["first", "second"]
     assert world.show(instance_id)["status"] == "completed"
+
+
+def test_a_wait_committed_while_nothing_is_found_is_not_given_to_the_last_to_come(world, faults):
+    world.publish(looper)
+    instance_id = world.dispatch("looper")
+    send("tick", value="first")
+    world.clock.at += 0.01
+    send("tick", value="second")
+    faults.right_after("Query", lambda: world.run(instance_id), match="BookmarksTable")
+    world.handle_item(stimuli(world)[-1])
+    assert effects == []
+    world.settle(seconds=5)
+    assert [name for name, _, _ in effects] == ["first", "second"]
+
+
+def test_a_wait_committed_after_an_earlier_one_found_none_is_not_given_to_a_later_one(world, faults):
+    world.publish(looper)
+    instance_id = world.dispatch("looper")
+    send("tick", value="first")
+    world.clock.at += 0.01
+    send("tick", value="second")
+    [first, last] = stimuli(world)
+    BookmarkRow(
+        first.owner_key, "left", instance_id="gone", created_at=clock.to_text(clock.now())
+    ).save()  # left behind: so those before are looked for
+    faults.right_after("Query", lambda: world.run(instance_id), match="BookmarksTable", skip=1)
+    world.handle_item(last)
+    assert effects == []
+    world.settle(seconds=5)
+    assert [name for name, _, _ in effects] == ["first", "second"]
+
+
+def test_one_that_cannot_be_applied_now_is_not_overtaken_by_the_next(world, faults):
+    world.publish(looper)
+    instance_id = world.dispatch("looper")
+    world.run(instance_id)
+    send("tick", value="first")
+    world.clock.at += 0.01
+    send("tick", value="second")
+    faults.before("UpdateItem", refusal("ThrottlingException"), times=TRIES_MAX, match="lease_token")
+    with pytest.raises(TryLaterError):
+        world.handle_item(stimuli(world)[-1])
+    assert effects == []
+    world.settle(seconds=200)
+    assert [name for name, _, _ in effects] == ["first", "second"]
 
 
 def test_several_waits_of_one_instance_for_one_stimulus_are_resumed_by_one_commit(world):
@@ -327,6 +388,14 @@ def test_c38_a_local_event_reaches_its_own_instance_only(world):
     world.settle(seconds=100)
     assert world.show(instance_id)["variables"] == {"got": "mine"}
     assert world.show(other)["status"] == "suspended"
+
+
+def test_c38_an_event_published_inside_reaches_all_that_wait_for_it_with_its_input(w):
+    w.publish(teller)
+    ids = [waiting(w), waiting(w)]
+    w.dispatch("teller")
+    w.settle(seconds=60)
+    assert [w.show(each)["output"] for each in ids] == [{"from": "teller"}] * 2
 
 
 def test_an_event_that_starts_and_resumes_brings_its_input_to_both(w):

@@ -80,7 +80,7 @@ def test_a_publisher_that_dies_leaves_the_old_version_or_the_new_one_whole(world
     assert [int(head.version) for head in fire(world)] == [whole]
 
 
-def test_of_two_publishers_at_once_the_loser_goes_on_from_what_the_winner_left(world, monkeypatch):
+def test_c30_of_two_publishers_at_once_the_loser_goes_on_from_what_the_winner_left(world, monkeypatch):
     world.publish(version_of(1, a=1))
     for number in (2, 3):
         store(SHARED_TENANT, version_of(number, a=number).definition)

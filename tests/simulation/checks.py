@@ -8,9 +8,11 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from aftercommit.bookmarks import stimulus_id_of
-from aftercommit.ids import derive_id
+from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
+from aftercommit.operations import read_stimulus_id
+from tests.simulation import checks_of_calls
+from tests.simulation.calls import Complete, Start
 from tests.simulation.checks_of_events import check_events, is_of_event
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
 from tests.simulation.story import Story, Told, plain
@@ -40,7 +42,7 @@ def check_i1_no_ghost(story: Story) -> Violations:
         told = story.instances.get(effect.instance_id)
         if told is None:
             yield f"effect {effect.activity} of {effect.instance_id}, which does not exist"
-        elif effect.idempotency_key not in _executions(told):
+        elif effect.idempotency_key not in _executions(told) | _overtaken(story, told):
             yield f"effect {effect.activity} of {effect.instance_id}, in an execution that no revision knows"
 
 
@@ -56,23 +58,45 @@ def _check_items(story: Story) -> Violations:
         owner = story.instances.get(owner_id)
         if owner is None:
             yield f"item {item_id} of {owner_id}, which does not exist"
-        elif item_id not in owner.intentions() and not _is_consequence(story, owner_id, item_id):
+        elif item_id not in owner.intentions() and not (
+            _is_consequence(story, owner_id, item_id) or _is_answer(story, owner, item_id)
+        ):
             yield f"item {item_id} of {owner_id}, which no revision decided"
 
 
+def _is_answer(story: Story, owner: Told, item_id: str) -> bool:
+    """Whether an item is what a caller has answered a task of its owner with."""
+    offered = {
+        name
+        for state in owner.states.values()
+        for name, bookmark in state.get("bookmarks", {}).items()
+        if bookmark["waits_for"] == "task"
+    }
+    asked = any(
+        isinstance(call, Complete) and call.instance_id == owner.instance_id for call in story.scenario.calls
+    )
+    return asked and item_id in {f"callback-{name}" for name in offered}
+
+
 def _comes_from_stimulus(story: Story, owner_id: str, item_id: str) -> bool:
-    """Whether an item is a stimulus that a revision has published, part of one, or a start it led to."""
+    """Whether an item is a stimulus that somebody has asked for, part of one, or a start it led to."""
     item = story.items.get((owner_id, item_id))
     if item is None:
         return False
     published = [
         name
         for (_, name), each in story.items.items()
-        if each["command"] == "stimulus" and (story.intends(name) or is_of_event(story, name))
+        if each["command"] == "stimulus" and (_is_asked_for(story, name) or is_of_event(story, name))
     ]
     if item["command"] == "stimulus":
         return any(item_id == each or item_id.startswith(f"{each}-") for each in published)
     return any(derive_id("starts", each) == owner_id for each in published)
+
+
+def _is_asked_for(story: Story, item_id: str) -> bool:
+    """Whether a revision has published a stimulus, a caller has sent it, or a dead letter names it."""
+    replays = {each["replayed_as"] for each in story.items.values() if "replayed_as" in each}
+    return story.intends(item_id) or item_id in story.requested | replays
 
 
 def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:
@@ -85,23 +109,39 @@ def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:
 
 
 def _executions(told: Told) -> set[str]:
-    return {line["execution_id"] for row in told.rows for line in json.loads(row["journal"])}
+    """Return the ids of those that ended, and of those that were to run or wait after some revision."""
+    ended = {line["execution_id"] for row in told.rows for line in json.loads(row["journal"])}
+    return ended.union(*(state.get("executions", {}) for state in told.states.values()))
+
+
+def _overtaken(story: Story, told: Told) -> set[str]:
+    """Return the executions that a cancel may have met at work: their result is in no revision."""
+    if told.head["status"] != "cancelled":
+        return set()
+    head = told.head
+    definition = story.definitions[head["definition_owner"], head["definition_id"], head["version"]]
+    found = {"": ""}  # by path
+    for path in sorted(definition.activities, key=len):
+        above = max((each for each in found if path.startswith(each)), key=len)
+        found[path] = derive_execution_id(told.instance_id, path, 0, found[above])
+    return set(found.values())
 
 
 def check_i2_no_loss(story: Story) -> Violations:
     """Every committed intention reached its effect, or a recorded, visible failure; every instance ended."""
-    for start in story.scenario.starts:
-        if start.instance_id not in story.instances:
-            yield f"{start.instance_id} was started, and does not exist"
+    for call, answer in story.world.answers:
+        if isinstance(call, Start) and isinstance(answer, str) and answer not in story.instances:
+            yield f"{answer} was started, and does not exist"
     for told in story.instances.values():
         if told.head["status"] not in _ENDED and told.instance_id not in story.scenario.stuck:
             yield f"{told.instance_id} is {told.head['status']} for ever"
-        if told.head["status"] in _ENDED and "due_at" in told.head:
+        if told.head["status"] in _ENDED and "due_at" in told.head and "deleted_at" not in told.head:
             yield f"{told.instance_id} has ended and is still due"
     for (owner_id, item_id), item in story.items.items():
         if item["status"] not in ("done", "failed", "cancelled"):
             yield f"item {item_id} of {owner_id} is {item['status']} for ever"
-        if item["status"] == "failed" and not ("attention_at" in item and item.get("last_error")):
+        seen = "attention_at" in item or "replayed_as" in item
+        if item["status"] == "failed" and not (seen and item.get("last_error")):
             yield f"item {item_id} of {owner_id} failed, and nobody sees why"
         if item["status"] == "done" and item["command"] == "start" and not story.children_of(item):
             yield f"item {item_id} of {owner_id} is done, and its child does not exist"
@@ -117,8 +157,8 @@ def check_i3_no_duplicate(story: Story) -> Violations:
             yield f"dispatch {item_id} of {owner_id} has {len(children)} children"
         if children and item["status"] != "done":
             yield f"dispatch {item_id} of {owner_id} is {item['status']}, and has a child"
-    expected = story.scenario.effects
-    counted = {name: set() for name in expected}
+    expected = story.scenario.effects | story.scenario.races
+    counted: dict[str, set[str]] = {name: set() for name in expected}
     for effect in story.world.effects:
         counted.setdefault(effect.activity, set()).add(effect.idempotency_key)
     for name, keys in counted.items():
@@ -128,6 +168,18 @@ def check_i3_no_duplicate(story: Story) -> Violations:
 
 def check_i4_fencing(story: Story) -> Violations:
     """A log position has one author and never changes; the head is what its rows fold to."""
+    yield from _check_writers(story)
+    for told in story.instances.values():
+        if told.unreadable and told.instance_id not in story.scenario.stuck:
+            yield f"the rows of {told.instance_id} cannot be folded: {told.unreadable}"
+        numbers = [row["revision"] for row in told.rows]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield f"the revisions of {told.instance_id} have a gap: {numbers}"
+        if told.head["status"] in _ENDED and told.head["revision"] != len(numbers):
+            yield f"{told.instance_id} ended at {told.head['revision']}, and has {len(numbers)} revisions"
+
+
+def _check_writers(story: Story) -> Violations:
     seen: dict[tuple[str, str], str] = {}
     revision_of: dict[str, int] = {}
     for change in story.world.changes:
@@ -135,6 +187,8 @@ def check_i4_fencing(story: Story) -> Violations:
             continue
         row = plain(change.after or change.before or {})
         key = (row["instance_key"], row["row"])
+        if row["instance_key"] in story.deleted and change.after is None:
+            continue
         if row["row"].startswith("revision#"):
             if key in seen:
                 yield f"{key} was written by {seen[key]} and again by {change.worker}"
@@ -146,14 +200,6 @@ def check_i4_fencing(story: Story) -> Violations:
             told = story.instances.get(row["instance_id"])
             if told and change.after and told.instance_id not in story.scenario.stuck:
                 yield from _check_snapshot(told, row)
-    for told in story.instances.values():
-        if told.unreadable and told.instance_id not in story.scenario.stuck:
-            yield f"the rows of {told.instance_id} cannot be folded: {told.unreadable}"
-        numbers = [row["revision"] for row in told.rows]
-        if numbers != list(range(1, len(numbers) + 1)):
-            yield f"the revisions of {told.instance_id} have a gap: {numbers}"
-        if told.head["status"] in _ENDED and told.head["revision"] != len(numbers):
-            yield f"{told.instance_id} ended at {told.head['revision']}, and has {len(numbers)} revisions"
 
 
 def _check_snapshot(told: Told, head: dict) -> Violations:
@@ -249,23 +295,6 @@ def check_i6_once_per_wait(story: Story) -> Violations:
             yield f"resume {item_id} of {owner_id} is done, and was never applied"
 
 
-def check_i6_once_per_stimulus(story: Story) -> Violations:
-    """A stimulus applies as often as there are items of it that are done, and never more."""
-    applied = Counter(
-        stimulus_id_of(command["stimulus"])
-        for told in story.instances.values()
-        for command in told.commands("stimulate")
-    )
-    done = Counter(
-        owner_id
-        for (owner_id, _), item in story.items.items()
-        if item["command"] == "stimulus" and item["status"] == "done"
-    )
-    for key, times in applied.items():
-        if times > done[key]:
-            yield f"stimulus {key} was applied {times} times, by {done[key]} items"
-
-
 def check_i7_endings_are_told(story: Story) -> Violations:
     """What a parent that waits was told is how its child ended."""
     for told in story.instances.values():
@@ -340,6 +369,10 @@ def check_expectations(story: Story) -> Violations:
     for name, times in story.scenario.effects.items():
         if len(counted.get(name, ())) != times:
             yield f"{len(counted.get(name, ()))} executions had the effect {name}, not {times}"
+    for key in story.scenario.dead:
+        item = story.items[read_stimulus_id(story.told(key))]
+        if item["status"] != "failed" or not str(item.get("last_error")).startswith("ExpiredError"):
+            yield f"the event sent as {key} is {item['status']}, and should be a dead letter"
 
 
 def check_no_surprise(story: Story) -> Violations:
@@ -356,13 +389,13 @@ CHECKS = (
     check_i4_fencing,
     check_i5_one_commit,
     check_i6_once_per_wait,
-    check_i6_once_per_stimulus,
     check_i7_endings_are_told,
     check_i9_no_starvation,
     check_one_send_per_claim,
     check_expectations,
     check_no_surprise,
     check_events,
+    *checks_of_calls.CHECKS,
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from aftercommit import activity, functions
 from tests.simulation.activities import later
-from tests.simulation.scenario import TENANT
+from tests.simulation.calls import TENANT
 
 
 def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:

@@ -69,13 +69,13 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
         stack.enter_context(installed(world, scenario.settings))
         for name, value in scenario.limits.items():
             stack.enter_context(mock.patch.object(engine, name, value))
-        for each in collect({start.definition_id for start in scenario.starts}):
+        for each in collect({start.definition_id for start in scenario.starts} | scenario.published):
             store(SHARED_TENANT, each.definition)
             publish(SHARED_TENANT, each.definition)
         if scenario.disturb:
             scenario.disturb(world)
-        for start in scenario.starts:
-            world.start(start.request(), after=start.after, synchronous=start.synchronous)
+        for call in (*scenario.starts, *scenario.calls):
+            world.ask(call)
         world.run()
         return world, violations_of(read_story(scenario, world))
 

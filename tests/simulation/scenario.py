@@ -4,32 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aftercommit.client import StartRequest
-
-TENANT = "acme"
-
-
-@dataclass(frozen=True)
-class Start:
-    """One call of the API; several with one id are one start."""
-
-    definition_id: str
-    instance_id: str = "parent"
-    input: dict[str, Any] = field(default_factory=dict)
-    after: float = 0
-    synchronous: bool = False
-
-    def request(self) -> StartRequest:
-        """Return it as the API hands it on."""
-        return StartRequest(TENANT, self.definition_id, self.input, instance_id=self.instance_id)
+from tests.simulation.calls import Call, Start
 
 
 @dataclass(frozen=True)
 class Scenario:
     """What happens, and what must come of it.
 
+    What `starts` names is published before, with all that it dispatches; `calls` are made of the API besides.
     `endings`: status by id of each instance that was started from outside. `effects`: how many activity
-    executions had an effect, by its name. `disturb` may upset the world before it starts.
+    executions had an effect, by its name; `races`: of those that a race decides on, how many at most.
+    `dead`: the keys of the events that nothing takes. `disturb` may upset the world before it starts.
     `stuck`: ids of instances that cannot end because of that; the failure must be visible instead.
     """
 
@@ -44,4 +29,8 @@ class Scenario:
     seeds: int = 1  # how many orders of calls are enumerated
     drops: bool = False  # whether some waits are given up, so that what would end them meets nothing
     thorough: bool = True  # whether it is also frozen, timed out and doubled at each write, not only crashed
+    calls: tuple[Call, ...] = ()
+    published: frozenset[str] = frozenset()  # what is published besides
+    races: dict[str, int] = field(default_factory=dict)
+    dead: frozenset[str] = frozenset()
     limits: dict[str, int] = field(default_factory=dict)  # of the engine, lowered to be met by few

@@ -7,6 +7,7 @@ endings and the effects that must come of it.
 from collections.abc import Callable
 from typing import Any
 
+from tests.simulation.calls import Cancel, Complete, Delete, Publish, Replay, Retract, Send, Start
 from tests.simulation.disturbances import (
     delay_stream,
     deploy_later,
@@ -15,7 +16,7 @@ from tests.simulation.disturbances import (
     refuse_unawaited,
     refuse_yet_send,
 )
-from tests.simulation.scenario import Scenario, Start
+from tests.simulation.scenario import Scenario
 from tests.simulation.users import order, save_orders
 
 _COMPLETED = {"parent": "completed"}
@@ -239,6 +240,127 @@ SCENARIOS = (
         _BOTH,
         _times(_CHILD, 6),
         disturb=refuse_unawaited,
+        thorough=False,
+    ),
+    # What callers ask. Each event has a key of its own, so that a caller who calls again sends no second one.
+    Scenario(
+        "sent-late",
+        (Start("hearing"),),
+        _COMPLETED,
+        {"heard": 1},
+        calls=(Send("said", "one", {"n": 1}, "hello", after=2),),
+    ),
+    Scenario(
+        "sent-early",
+        (Start("hearing", after=3),),
+        _COMPLETED,
+        {"heard": 1},
+        calls=(Send("said", "one", {"n": 1}, "hello"),),
+    ),
+    Scenario(
+        "sent-for-two-rounds",
+        (Start("rounding"),),
+        _COMPLETED,
+        {"first": 1, "second": 1},
+        calls=(Send("tick", "one", value="first", after=2), Send("tick", "two", value="second", after=2)),
+        seeds=2,
+    ),
+    # The one that fits comes when those that do not are dead letters.
+    Scenario(
+        "sent-amiss",
+        (Start("correlated"),),
+        _COMPLETED,
+        {"heard": 1},
+        {"STIMULUS_OPEN_SECONDS": "60"},
+        calls=(
+            Send("said", "payload", {"n": 2}, after=1),
+            Send("said", "correlation", {"n": 1}, correlation_id="c-2", after=1),
+            Send("said", "fitting", {"n": 1}, correlation_id="c-1", after=1000),
+        ),
+        dead=frozenset({"payload", "correlation"}),
+        thorough=False,
+    ),
+    Scenario(
+        "sent-starts-and-resumes",
+        (Start("waiting-for-begin"),),
+        _COMPLETED,
+        {"heard": 1, "begun": 1},
+        calls=(Send("begin", "one", value="go", after=1000),),
+        published=frozenset({"beginning"}),
+    ),
+    Scenario(
+        "cancel-a-running-one",
+        (Start("stepping"),),
+        {"parent": "cancelled"},
+        calls=(Cancel(after=10),),
+        races={"before": 1, "slow": 1},
+    ),
+    Scenario(
+        "cancel-with-children",
+        (Start("testator"),),
+        {"parent": "cancelled"},
+        calls=(Cancel(after=1), Cancel(after=30)),
+        races={"begun": 2},
+    ),
+    # Whether the child ends first is left to the run; who waits is told the ending that there was.
+    Scenario(
+        "cancel-races-the-end",
+        (Start("hasty"),),
+        {},
+        calls=(Cancel(after=2.1), Cancel(after=2.15), Cancel(after=2.2)),
+        races={"brief": 1, "after": 1},
+        seeds=3,
+    ),
+    Scenario(
+        "two-completions",
+        (Start("tasked"),),
+        _COMPLETED,
+        {"answered": 1},
+        calls=(Complete("yes", after=2), Complete("no", after=2)),
+        seeds=2,
+    ),
+    Scenario(
+        "deleted",
+        (Start("mortal"),),
+        _COMPLETED,
+        {"after": 1, **_CHILD},
+        calls=(Delete(after=600), Delete(after=600)),
+    ),
+    # When it is replayed, what waits for it surely waits; two operators replay it at once.
+    Scenario(
+        "two-replays",
+        (Start("hearing", after=1000),),
+        _COMPLETED,
+        {"heard": 1},
+        {"STIMULUS_OPEN_SECONDS": "30"},
+        calls=(Send("said", "one", {"n": 1}, "hello"), Replay("one", after=1500), Replay("one", after=1500)),
+        seeds=2,
+    ),
+    Scenario(
+        "two-publishers",
+        (),
+        {},
+        calls=(
+            Publish("version_a", after=1),
+            Publish("version_b", after=1),
+            *(Send("begin", f"event {number}", after=0.9 + number / 20) for number in range(4)),
+        ),
+        races={"begun": 4, "version-a": 4, "version-b": 4},
+        thorough=False,
+    ),
+    Scenario(
+        "retract-while-starting",
+        (),
+        {},
+        settings={"STIMULUS_OPEN_SECONDS": "60"},
+        calls=(
+            Publish("version_a"),
+            *(Send("begin", f"event {number}", after=1000 + number / 20) for number in range(3)),
+            Retract("versioned", after=1000.06),
+            Send("begin", "late", after=3000),
+        ),
+        races={"begun": 3, "version-a": 3},
+        dead=frozenset({"late"}),
         thorough=False,
     ),
     # The message comes shortly before the last attempt, or shortly after; faults turn that around, and how it

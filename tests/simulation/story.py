@@ -11,11 +11,13 @@ from typing import Any
 from aftercommit import clock, engine
 from aftercommit.definition import Definition, read_definition
 from aftercommit.model import Decision, InstanceStatus, Intention, Parent, State, command_from_json
+from tests.simulation.calls import Send
 from tests.simulation.dynamodb import Item
 from tests.simulation.scenario import Scenario
 from tests.simulation.world import World
 
 Plain = dict[str, Any]
+KEYS = {"instances": ("instance_key", "row"), "outbox": ("owner_key", "item_id")}
 
 
 def plain(item: Item) -> Plain:
@@ -64,7 +66,9 @@ class Story:
     world: World
     instances: dict[str, Told]
     items: dict[tuple[str, str], Plain]  # by (owner_id, item_id)
-    definitions: dict[tuple[str, int], Definition]
+    definitions: dict[tuple[str, str, int], Definition]  # by (owner, id, version)
+    requested: frozenset[str]  # ids of the stimuli that callers have asked for
+    deleted: frozenset[str]  # keys of the instances that were deleted
 
     def item(self, item_id: str) -> Plain | None:
         """Return the item of an id, whoever owns it."""
@@ -73,6 +77,12 @@ class Story:
     def intends(self, item_id: str) -> bool:
         """Whether a revision of some instance has decided an item."""
         return any(item_id in each.intentions() for each in self.instances.values())
+
+    def told(self, key: str) -> str:
+        """Return the id of the stimulus that was sent under a key, as its callers were told."""
+        return next(
+            str(answer) for call, answer in self.world.answers if isinstance(call, Send) and call.key == key
+        )
 
     def children_of(self, item: Plain) -> list[Told]:
         """Return the instances that say they were started by a dispatch."""
@@ -85,14 +95,15 @@ class Story:
 
 
 def read_story(scenario: Scenario, world: World) -> Story:
-    """Read a quiet world."""
-    definitions = {}
-    for row in map(plain, world.dynamodb.tables["definitions"].rows.values()):
-        if "data" in row:
-            read = read_definition(json.loads(row["data"]), version=row["version"])
-            definitions[row["definition_id"], row["version"]] = read
+    """Read a quiet world; what was deleted there is read as it last was."""
+    definitions = _read_definitions(world)
+    deleted = frozenset(
+        change.before["instance_key"]["S"]
+        for change in world.changes
+        if change.table == "instances" and change.after is None and "deleted_at" in (change.before or {})
+    )
     instances: dict[str, Told] = {}
-    rows = sorted(world.dynamodb.tables["instances"].rows.items())
+    rows = sorted(_rows_of(world, "instances", deleted).items())
     for (_, name), item in rows:
         if name == "head":
             told = Told(plain(item))
@@ -107,23 +118,48 @@ def read_story(scenario: Scenario, world: World) -> Story:
             instances[key].incidents.append(plain(item))
     triggers = {
         item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
-        for item in world.dynamodb.tables["outbox"].rows.values()
-        if item["command"]["S"] == "start" and item["body"].get("S", "{").endswith("}")
+        for item in _rows_of(world, "outbox", deleted).values()
+        if item.get("command") == {"S": "start"} and item["body"].get("S", "{").endswith("}")
     }
     for told in instances.values():
         try:
             _fold(told, definitions, triggers.get(told.head.get("parent_item_id", "")))
         except Exception as error:  # noqa: BLE001 - a row that cannot be folded is a finding of its own
             told.unreadable = repr(error)
-    items = {}
-    for item in map(plain, world.dynamodb.tables["outbox"].rows.values()):
-        items[str(item["owner_id"]), str(item["item_id"])] = item
-    return Story(scenario, world, {each.instance_id: each for each in instances.values()}, items, definitions)
+    items, requested = {}, set()
+    for item in map(plain, _rows_of(world, "outbox", deleted).values()):
+        if item["item_id"] == "request":
+            requested.add(str(item["stimulus_id"]).partition(".")[2])
+        else:
+            items[str(item["owner_id"]), str(item["item_id"])] = item
+    by_id = {each.instance_id: each for each in instances.values()}
+    return Story(scenario, world, by_id, items, definitions, frozenset(requested), deleted)
 
 
-def _fold(told: Told, definitions: dict[tuple[str, int], Definition], trigger: Plain | None) -> None:
+def _read_definitions(world: World) -> dict[tuple[str, str, int], Definition]:
+    definitions = {}
+    for (key, name), item in world.dynamodb.tables["definitions"].rows.items():
+        if name.startswith("version#"):
+            row = plain(item)
+            read = read_definition(json.loads(row["data"]), version=row["version"])
+            definitions[key.partition("#")[0], row["definition_id"], row["version"]] = read
+    return definitions
+
+
+def _rows_of(world: World, table: str, deleted: frozenset[str]) -> dict[tuple[str, str], Item]:
+    """Return a table's rows by key; those of deleted instances as they last were."""
+    hash_name, range_name = KEYS[table]
+    rows: dict[tuple[str, str], Item] = {}
+    for change in world.changes:
+        before = change.before
+        if change.table == table and change.after is None and before and before[hash_name]["S"] in deleted:
+            rows[before[hash_name]["S"], before[range_name]["S"]] = before
+    return rows | world.dynamodb.tables[table].rows
+
+
+def _fold(told: Told, definitions: dict[tuple[str, str, int], Definition], trigger: Plain | None) -> None:
     head = told.head
-    definition = definitions[head["definition_id"], head["version"]]
+    definition = definitions[head["definition_owner"], head["definition_id"], head["version"]]
     written = _first_snapshot(told)
     state = State(
         head["instance_id"],

@@ -8,8 +8,8 @@ from botocore.exceptions import ClientError
 
 from aftercommit import aws
 from aftercommit.events import Event, EventExistsError, event_put, telling
+from tests.simulation.calls import TENANT
 from tests.simulation.dynamodb import Table
-from tests.simulation.scenario import TENANT
 
 ORDERS = "orders"
 _HEALS_AFTER_SECONDS = 200

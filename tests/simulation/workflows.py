@@ -3,6 +3,7 @@
 from typing import Any
 
 from aftercommit import (
+    Correlate,
     Delay,
     DispatchWorkflow,
     Event,
@@ -11,6 +12,7 @@ from aftercommit import (
     Fork,
     If,
     PublishEvent,
+    RunTask,
     Sequence,
     SetVariable,
     Step,
@@ -237,7 +239,57 @@ announcing = Workflow(
     ),
 )
 
-_BY_ID = {each.id: each for each in list(globals().values()) if isinstance(each, Workflow)}
+rounding = Workflow(
+    "rounding",
+    root=Sequence(
+        SetVariable("n", 0),
+        While(
+            var.n < 2,
+            Sequence(Event("tick", result="got"), Step(act, name=var.got), SetVariable("n", var.n + 1)),
+        ),
+    ),
+)
+correlated = Workflow(
+    "correlated",
+    root=Sequence(Correlate("c-1"), Event("said", payload={"n": 1}), Step(act, name="heard")),
+)
+stepping = Workflow(
+    "stepping",
+    root=Sequence(Step(act, name="before"), Step(long, name="slow"), Event("never"), Step(act, name="not")),
+)
+heir = Workflow("heir", root=Sequence(Step(act, name="begun"), Event("never"), Step(act, name="not")))
+testator = Workflow(
+    "testator",
+    root=Sequence(
+        Fork(DispatchWorkflow("heir", wait=True), DispatchWorkflow("heir", wait=True)), Step(act, name="not")
+    ),
+)
+brief = Workflow("brief", root=Step(act, name="brief", seconds=2, result="x"), output=var.x.done)
+hasty = Workflow(
+    "hasty", root=Sequence(DispatchWorkflow("brief", wait=True, result="told"), Step(act, name="after"))
+)
+tasked = Workflow(
+    "tasked",
+    root=Sequence(RunTask("approve", result="answer"), Step(act, name="answered")),
+    output=var.answer,
+)
+waiting_for_begin = Workflow("waiting-for-begin", root=Sequence(Event("begin"), Step(act, name="heard")))
+mortal = Workflow("mortal", root=Sequence(_dispatch("child", wait=True), Delay(5), Step(act, name="after")))
+
+
+def _version(name: str) -> Workflow:
+    """Return a version of one workflow that starts at an event, waits a while, and tells which it is."""
+    return Workflow(
+        "versioned",
+        root=Sequence(Event("begin", starts=True), Step(act, name="begun"), Delay(30), Step(act, name=name)),
+    )
+
+
+version_a, version_b = _version("version-a"), _version("version-b")
+
+BY_NAME = {name: each for name, each in list(globals().items()) if isinstance(each, Workflow)}
+# Of several versions, the first: what else there is, scenarios publish themselves.
+_BY_ID = {each.id: each for each in reversed(BY_NAME.values())}
 
 
 def collect(definition_ids: set[str]) -> list[Workflow]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from itertools import count
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -17,10 +18,10 @@ from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock, commands, sweep
 from aftercommit.burst import Worker
-from aftercommit.client import StartRequest, dispatch, execute
 from aftercommit.deliver import deliver
 from aftercommit.deliver_events import deliver_events
-from aftercommit.errors import TryLaterError
+from aftercommit.errors import RefusedError, TryLaterError
+from tests.simulation import calls
 from tests.simulation.accounts import Announcement, Call, Change, Effect
 from tests.simulation.boundary import SERVICES, Boundary, refuse
 from tests.simulation.dynamodb import DynamoDB, Item
@@ -30,9 +31,12 @@ from tests.simulation.weather import CALM, Weather
 from tests.simulation.workers import Task, Workers
 
 STARTED_AT = 1_900_000_000.0
-SECONDS_MAX = 24 * 3600.0  # an instance that has not ended after a day never ends
+SECONDS_MAX = (
+    28 * 3600.0
+)  # an instance that has not ended after a day never ends; a deleted one is gone by then
 STUCK_SECONDS = 300.0  # how long a world is watched in which something can never end
 CALL_SECONDS = 0.004
+PATIENCE_SECONDS = 3600  # how long a caller comes again for what is not there yet
 SWEEP_SECONDS = 10
 RUN_SECONDS, API_SECONDS, DELIVER_SECONDS, EVENTS_SECONDS = 120, 29, 60, 180
 FREEZE_SECONDS = 140  # longer than a lease
@@ -70,6 +74,7 @@ class World:
         self.effects: list[Effect] = []
         self.changes: list[Change] = []
         self.dead_letters: list[str] = []
+        self.answers: list[tuple[calls.Call, Any]] = []  # what the callers were told, refusals included
         self.trace: list[Call] = []
         self.errors: list[tuple[str, Exception]] = []
         self.sweeps = 0
@@ -101,6 +106,8 @@ class World:
 
     def is_excused(self, error: Exception) -> bool:
         """Whether an error tells of nothing but a fault that was planned."""
+        if isinstance(error, calls.NotYetError):
+            return True  # a caller comes again
         if isinstance(error, RuntimeError) and "InternalError" in str(error):
             return True  # the queue refused: only where that is planned
         excusing = self.weather.failing_reads or any(fault.kind not in CRASHES for fault in self.planned)
@@ -208,8 +215,8 @@ class World:
     def _changed(self, table: str, before: Item | None, after: Item | None) -> None:
         worker = self.workers.current.name if self.workers.current else ""
         self.changes.append(Change(self.at, worker, self.calls, table, before, after))
-        if self.eager and table == "outbox" and after and after["status"] == {"S": "undone"}:
-            hears = "events" if after["command"] == {"S": "event"} else "deliver"
+        if self.eager and table == "outbox" and after and after.get("status") == {"S": "undone"}:
+            hears = "events" if after.get("command") == {"S": "event"} else "deliver"
             replaced = hears == "events" and after["sends"] == {"N": "0"}
             if before is not None and not replaced:
                 return
@@ -335,34 +342,47 @@ class World:
 
         self.plan(after, call)
 
-    def start(self, request: StartRequest, *, after: float = 0, synchronous: bool = False) -> None:
-        """Call the API, and call again until it answers, as a client with an idempotency key does."""
+    def ask(self, call: calls.Call) -> None:
+        """Let somebody call the API, and call again until it answers."""
         self._pending += 1
+        patient_until = self.at + call.after + PATIENCE_SECONDS
 
         def serve() -> None:
-            if synchronous:
-                execute(request, deadline=self.at + API_SECONDS - 4)
-            else:
-                dispatch(request)
+            try:
+                answer = call.make(self, self.at + API_SECONDS)
+            except calls.NotYetError:
+                if self.at < patient_until:
+                    raise
+                answer = None
+            except RefusedError as error:
+                answer = error
+            self.answers.append((call, answer))
 
         def ended(task: Task) -> None:
             if task.failed:
-                self.plan(5, call)
+                self.plan(5, begin)
             else:
                 self._pending -= 1
 
-        def call() -> None:
+        def begin() -> None:
             self._spawn("api", serve, self.at + API_SECONDS, ended)
 
-        self.plan(after, call)
+        self.plan(call.after, begin)
 
     def _tick(self) -> None:
         """Start a sweep, unless it would find nothing and hence change nothing."""
-        self.plan(SWEEP_SECONDS, self._tick)
+        self.plan(self._seconds_to_tick(), self._tick)
         moment = clock.to_text(self.at)
         if any(row["due_at"]["S"] <= moment for row in self._due_rows()):
             self.sweeps += 1
             self._spawn("sweep", self._sweep, self.at + 60)
+
+    def _seconds_to_tick(self) -> float:
+        """Return when the next sweep is; if nothing can happen before, the next that finds something."""
+        if self.workers.tasks or self._pending or self._events:
+            return SWEEP_SECONDS
+        first = min((clock.from_text(row["due_at"]["S"]) for row in self._due_rows()), default=self.at)
+        return max(SWEEP_SECONDS, ceil((first - self.at) / SWEEP_SECONDS) * SWEEP_SECONDS)
 
     def _sweep(self) -> None:
         sweep.sweep(seconds_left=50)

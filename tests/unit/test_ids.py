@@ -47,7 +47,7 @@ def test_an_execution_is_told_apart_by_place_iteration_and_scheduler():
     assert len(ids) == 16
 
 
-def test_shards_are_even_and_within_bounds():
+def test_r11_shards_are_even_and_within_bounds():
     counts = [0] * 8
     for number in range(4000):
         counts[derive_shard(f"item-{number}", 8)] += 1

@@ -13,11 +13,12 @@ from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
     InstanceEndedError,
     ItemSettledError,
+    TryLaterError,
     UnknownActivityError,
     WorkerDiedError,
 )
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
-from aftercommit.instances import Held, find_head, load
+from aftercommit.instances import Held, find_head, load, release
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
 from aftercommit.log import logger
 from aftercommit.model import (
@@ -87,14 +88,24 @@ class Burst:
         self.pending.ack = ack
         self.ack_unapplied = ack_unapplied
         self.applied: bool = False
-        try:
-            self._begin(first)
-            self._loop()
-        except ItemSettledError:
-            logger.info("item settled already", extra={"instance_id": self.state.instance_id})
-            self._reload()
-            self._begin(None)
-            self._loop()
+        head = self.held.head
+        with logger.append_context_keys(
+            instance_id=head.instance_id,
+            definition_id=head.definition_id,
+            correlation_id=self.state.correlation_id,
+            parent_instance_id=head.parent_instance_id,
+        ):
+            try:
+                self._begin(first)
+                self._loop()
+            except ItemSettledError:
+                logger.info("item settled already")
+                self._reload()
+                self._begin(None)
+                self._loop()
+            except TryLaterError:
+                release(self.held)
+                raise
         return self.applied
 
     def _reload(self) -> None:
@@ -166,10 +177,7 @@ class Burst:
                 for last in open_stimuli(tenant, stimulus_id)[-1:]:
                     send([Sending(Message(tenant, owner_id=stimulus_id, item_id=last.item_id))])
         except Exception as error:  # noqa: BLE001 - the commit stands, and the sweep comes
-            logger.warning(
-                "early stimuli not looked for",
-                extra={"instance_id": self.state.instance_id, "reason": str(error)},
-            )
+            logger.warning("early stimuli not looked for", extra={"reason": str(error)})
 
     def _goes_on(self) -> bool:
         return bool(self.state.ready) and not self.state.status.ended
@@ -227,18 +235,16 @@ class Burst:
             deadline=self.worker.deadline,
             depth=self.state.depth,
         )
-        try:
-            result = function.run(execution.memory["inputs"], context)
-        except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
-            logger.info(
-                "step raised",
-                extra={
-                    "instance_id": self.state.instance_id,
-                    "activity_id": execution.activity_id,
-                    "error_type": type(error).__name__,
-                },
-            )
-            return self._raised(execution, failure_of(error), started_at=started_at)
+        with logger.append_context_keys(
+            activity_id=execution.activity_id,
+            execution_id=execution.execution_id,
+            attempt=context.attempt,
+        ):
+            try:
+                result = function.run(execution.memory["inputs"], context)
+            except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
+                logger.info("step raised", extra={"error_type": type(error).__name__})
+                return self._raised(execution, failure_of(error), started_at=started_at)
         return Finish(execution.execution_id, result, context.intentions, started_at)
 
     def _raised(self, execution: Execution, failure: Failure, *, started_at: str) -> Raise:

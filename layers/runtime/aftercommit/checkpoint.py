@@ -15,8 +15,8 @@ from aftercommit.bookmarks import bookmark_put, remove_bookmarks, stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import derive_event_owner, new_token
 from aftercommit.incidents import incident_put
-from aftercommit.instances import Held, snapshot_writes
-from aftercommit.log import logger
+from aftercommit.instances import Held, leases_of, snapshot_writes
+from aftercommit.log import count, logger
 from aftercommit.model import (
     Bookmark,
     Command,
@@ -118,6 +118,7 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
         HeadRow.leases.set(held.stalled)
         if held.stalled and not pending.commands
         else HeadRow.leases.remove(),
+        HeadRow.released.remove(),
         HeadRow.sends.remove(),
         HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove(),
         HeadRow.snapshot.set(inline) if inline is not None else HeadRow.snapshot.remove(),
@@ -143,7 +144,7 @@ def _revision_row(held: Held, pending: Pending, at: float) -> RevisionRow:
         revision=revision,
         commands=dumps(pending.commands),
         journal=dumps(pending.journal),
-        leases=held.head.leases or 0,
+        leases=leases_of(held.head),
         nonce=new_token(),
         committed_at=clock.to_text(at),
     )
@@ -202,6 +203,7 @@ def _read_loss(error: ConditionFailedError | TryLaterError, held: Held) -> Excep
     if isinstance(error, TryLaterError):
         return error
     if "revision" in error.purposes or "head" in error.purposes:
+        count("CheckpointConflicts")
         return OvertakenError(f"instance {held.head.instance_id} went on without this worker: {error}")
     return ItemSettledError(str(error))
 

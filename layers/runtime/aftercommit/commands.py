@@ -42,12 +42,18 @@ def handle(text: str, worker: Worker, *, message_id: str = "") -> None:
     except MalformedMessageError as error:
         _set_aside(text, error.message, message_id)
         return
+    asked = {"tenant": message.tenant, "owner_id": message.owner_id, "item_id": message.item_id}
+    with logger.append_context_keys(message_id=message_id, **asked):
+        _handle(message, worker, text, message_id)
+
+
+def _handle(message: Message, worker: Worker, text: str, message_id: str) -> None:
     try:
         _serve(message, worker)
     except InstanceEndedError as error:
-        logger.info("instance ended", extra={"message_id": message_id, "reason": str(error)})
+        logger.info("instance ended", extra={"reason": str(error)})
     except (LeaseHeldError, OvertakenError) as error:
-        logger.info("postponed", extra={"message_id": message_id, "reason": str(error)})
+        logger.info("postponed", extra={"reason": str(error)})
         count("MessagesPostponed")
         postpone(message)
     except MalformedRowError as error:
@@ -62,7 +68,7 @@ def _serve(message: Message, worker: Worker) -> None:
         return
     item = find_item(message.tenant, message.owner_id or "", message.item_id or "")
     if item is None or item.status != ItemStatus.UNDONE:
-        logger.info("no undone item", extra={"item_id": message.item_id})
+        logger.info("no undone item")
         return
     if item.deliver_at and (wait := clock.from_text(item.deliver_at) - clock.now()) > 0:
         send([Sending(message, ceil(wait), item.channel)])  # never early

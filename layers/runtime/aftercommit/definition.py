@@ -11,7 +11,13 @@ from aftercommit.activities.activity import CHILD_KINDS, Property
 from aftercommit.activities.flowchart import are_connections
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.ids import derive_fingerprint
-from aftercommit.limits import DEFINITION_BYTES_MAX, NAME_CHARACTERS_MAX
+from aftercommit.limits import (
+    DEFINITION_BYTES_MAX,
+    EXPRESSIONS_WORK_MAX,
+    FAULTS_MAX,
+    NAME_CHARACTERS_MAX,
+    PATH_CHARACTERS_MAX,
+)
 from aftercommit.model import Json, dumps, size_of
 
 LEVELS_MAX = 100
@@ -66,6 +72,9 @@ def read_definition(
         raise DefinitionRefusedError(
             [("definition", f"is {size_of(data)} bytes; at most {DEFINITION_BYTES_MAX} are stored")]
         )
+    if (work := expressions.work_of(data)) > EXPRESSIONS_WORK_MAX:
+        told = f"the lengths of its expressions, squared, sum up to {work}; at most {EXPRESSIONS_WORK_MAX}"
+        raise DefinitionRefusedError([("definition", f"{told}: let an activity do a part of it")])
     reader = _Reader(known)
     reader.check_top(data)
     root = reader.read_activity(data["root"], "root", 1) if "root" in data else None
@@ -93,7 +102,14 @@ class _Reader:
         self.loops = 0  # around the activity being read
 
     def fault(self, path: str, message: str) -> None:
-        self.faults.append((path, message))
+        if len(self.faults) < FAULTS_MAX:
+            self.faults.append((path[:PATH_CHARACTERS_MAX], message))
+        elif len(self.faults) == FAULTS_MAX:
+            self.faults.append(("definition", f"has more faults than these {FAULTS_MAX}"))
+
+    def fault_all(self, faults: Faults) -> None:
+        for path, message in faults:
+            self.fault(path, message)
 
     def check_top(self, data: dict[str, Json]) -> None:
         for key in sorted(data.keys() - _TOP):
@@ -105,8 +121,8 @@ class _Reader:
         version = data.get("version", 1)
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             self.fault("version", "must be a whole number from 1")
-        self.faults += schema.find_schema_faults(data.get("inputs", {}), "inputs")
-        self.faults += expressions.find_faults(data.get("output"), "output", _ROOTS)
+        self.fault_all(schema.find_schema_faults(data.get("inputs", {}), "inputs"))
+        self.fault_all(expressions.find_faults(data.get("output"), "output", _ROOTS))
         self._check_options(data.get("options", {}))
 
     def _check_options(self, options: Json) -> None:
@@ -124,12 +140,15 @@ class _Reader:
         if level > LEVELS_MAX:
             self.fault(path, f"is nested deeper than {LEVELS_MAX} levels")
             return None
+        if len(path) > PATH_CHARACTERS_MAX:
+            self.fault(path, f"its place in the tree takes more than {PATH_CHARACTERS_MAX} characters")
+            return None
         if not isinstance(data, dict) or "type" not in data:
             self.fault(path, 'expected an activity: an object with a "type"')
             return None
         kind = TYPES.get(data["type"]) if isinstance(data["type"], str) else None
         if kind is None:
-            self.fault(path, f'unknown activity type "{data["type"]}"')
+            self.fault(path, f'unknown activity type "{str(data["type"])[:NAME_CHARACTERS_MAX]}"')
             return None
         properties = kind.properties
         for name in sorted(data.keys() - properties.keys() - {"type"}):
@@ -150,7 +169,7 @@ class _Reader:
 
     def _check_whole(self, read: Activity, path: str) -> None:
         """Check what no single property can tell."""
-        self.faults += [(f"{path}.{place}", message) for place, message in read.find_faults()]
+        self.fault_all([(f"{path}.{place}", message) for place, message in read.find_faults()])
         name: Json = read.activity if isinstance(read, Step) else None
         if isinstance(name, str) and self.known is not None and name not in self.known:
             self.fault(f"{path}.activity", f'the deployed code has no activity named "{name}"')
@@ -173,7 +192,7 @@ class _Reader:
         if each.kind in ("value", "value_map"):
             if each.kind == "value_map" and not (isinstance(value, dict) or _is_expression(value)):
                 self.fault(path, "must be an object, or an expression that gives one")
-            self.faults += expressions.find_faults(value, path, _ROOTS)
+            self.fault_all(expressions.find_faults(value, path, _ROOTS))
         elif each.kind == "choice":
             if value not in each.choices:
                 self.fault(path, f"must be one of {', '.join(each.choices)}")

@@ -11,6 +11,7 @@ from itertools import islice
 from aftercommit import clock
 from aftercommit.errors import AftercommitError, ConditionFailedError, ContentRefusedError
 from aftercommit.event_items import (
+    DAY_SECONDS,
     EventItem,
     Key,
     claim_events,
@@ -29,7 +30,7 @@ from aftercommit.log import count, gauge, logger
 from aftercommit.model import Failure, Incident
 from aftercommit.settings import settings
 from aftercommit.sinks import Missing, Outgoing, Refusal, Sink, deployed_sinks
-from aftercommit.tables import IncidentRow
+from aftercommit.tables import IncidentRow, split_key
 from aftercommit.writes import Put, commit
 
 # An invocation needs this long after a send to record what came of it.
@@ -233,7 +234,8 @@ def _record_refusal(sink: Sink, item: EventItem, failure: Failure, at: float) ->
     """Make an incident of an event that a sink refused for its content, once per event and sink."""
     told = f"event {item.event_id!r} ({item.body['name']}) refused by the {sink.name}: {failure.message}"
     incident = Incident(derive_id("refused", *item.key, sink.name), Failure(failure.type, told))
-    put = incident_put(item.tenant, item.key[0].partition("#")[2], incident, at, item_id=item.event_id)
+    ttl = int(at) + settings().dead_letter_days * DAY_SECONDS
+    put = incident_put(item.tenant, split_key(item.key[0])[1], incident, at, item_id=item.event_id, ttl=ttl)
     absent = (
         IncidentRow.instance_key.does_not_exist()
     )  # closes: made by a deliverer that died before recording

@@ -21,7 +21,7 @@ from aftercommit.settings import settings
 from aftercommit.statements import RowUpdate, update_each
 from aftercommit.tables import ItemRow, split_key
 
-_DAY_SECONDS = 86_400
+DAY_SECONDS = 86_400
 Key = tuple[str, str]
 
 
@@ -190,7 +190,7 @@ def _record(item: EventItem, wanted: Sequence[str], at: float) -> RowUpdate:
         sets |= {
             "status": ItemStatus.DONE.value,
             "settled_at": clock.to_text(at),
-            "ttl": int(at) + settings().event_retention_days * _DAY_SECONDS,
+            "ttl": int(at) + settings().event_retention_days * DAY_SECONDS,
         }
         return _update(item, sets, ("due_at", "claimed_until"))
     if item.due:

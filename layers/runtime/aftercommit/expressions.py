@@ -10,11 +10,12 @@ import json
 import math
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from aftercommit.draws import Draws
 from aftercommit.errors import ExpressionError
-from aftercommit.limits import NESTING_MAX
+from aftercommit.limits import FAULTS_MAX, NESTING_MAX
 from aftercommit.paths import INTEGER_MAX, KEYWORDS, NAME, UNUSUAL, Plan, follow, plan_of
 
 if TYPE_CHECKING:
@@ -304,26 +305,41 @@ def find_faults(value: Any, path: str, roots: Collection[str] | None = None) -> 
     a plain path that starts with another name is a fault too: it would always be undefined. So is a text
     that starts with `{%` but does not end with `%}`, since it is a slip far more often than it is meant.
     """
-    return list(_find_faults(value, path, roots, 0))
+    found = islice(_find_faults(value, roots, 0), FAULTS_MAX + 1)
+    return [(path + place, message) for place, message in found]
 
 
-def _find_faults(
-    value: Any, path: str, roots: Collection[str] | None, depth: int
-) -> Iterator[tuple[str, str]]:
+def work_of(value: Any) -> int:
+    """Return how much there is to parse in nested JSON: the sum of its expressions' squared lengths."""
+    work, pending = 0, [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, dict):
+            pending.extend(each.values())
+        elif isinstance(each, list):
+            pending.extend(each)
+        elif isinstance(each, str) and each.startswith("{%"):
+            work += len(each) ** 2
+    return work
+
+
+def _find_faults(value: Any, roots: Collection[str] | None, depth: int) -> Iterator[tuple[str, str]]:
+    # Places are put together on the way back: most values have no fault, and names may be long.
     if isinstance(value, str):
         message = _find_fault(value, roots)
         if message:
-            yield path, message
+            yield "", message
     elif isinstance(value, dict | list):
         if depth == NESTING_MAX:
-            yield path, f"is nested deeper than {NESTING_MAX} levels"
+            yield "", f"is nested deeper than {NESTING_MAX} levels"
             return
         steps = (
             (f".{key}" for key in value) if isinstance(value, dict) else (f"[{i}]" for i in range(len(value)))
         )
         items = value.values() if isinstance(value, dict) else value
         for step, item in zip(steps, items, strict=True):
-            yield from _find_faults(item, path + step, roots, depth + 1)
+            for place, message in _find_faults(item, roots, depth + 1):
+                yield step + place, message
 
 
 def _find_fault(text: str, roots: Collection[str] | None) -> str | None:

@@ -5,7 +5,6 @@ A function that is decorated stays what it was: call it in a test like any other
 
 import inspect
 import json
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
@@ -21,6 +20,7 @@ from aftercommit.limits import (
     NAME_CHARACTERS_MAX,
     RESULT_BYTES_MAX,
 )
+from aftercommit.log import Logger, logger
 from aftercommit.model import Failure, Intention, Json, dumps, size_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -212,7 +212,7 @@ class ActivityContext:
     tenant: str
     deadline: float  # when the invocation ends, seconds since the epoch
     depth: int = 0
-    logger: logging.Logger = field(default_factory=lambda: logging.getLogger("aftercommit.activity"))
+    logger: Logger = logger  # its lines bear the ids of instance and activity
     intentions: list[Intention] = field(default_factory=list)
 
     def remaining_seconds(self) -> float:

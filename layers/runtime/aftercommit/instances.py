@@ -1,18 +1,20 @@
 """Instances as stored: a head, and the revision rows after it. Creating, leasing and loading them.
 
-Rule that loading rests on: every write of the head that gives its lease back comes with a revision row of
-its own. So a head whose lease was given back has no rows after it, and only one that was taken from a dead
-worker needs them read.
+Rule that loading rests on: every write of the head that forgets its leases comes with a revision row of its
+own. So the first lease after it finds no rows behind the head, and only one after others needs them read.
 """
 
 import json
 from dataclasses import dataclass
+
+from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock, engine
 from aftercommit.activities import RunTask
 from aftercommit.definition import Definition
 from aftercommit.definitions import load_definition
 from aftercommit.errors import (
+    AftercommitError,
     ConditionFailedError,
     InstanceEndedError,
     LeaseHeldError,
@@ -23,6 +25,7 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_shard, new_token
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
+from aftercommit.log import logger
 from aftercommit.model import InstanceStatus, Json, Parent, State, command_from_json, dumps
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name, snapshot_name
@@ -160,6 +163,28 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     return row
 
 
+def release(held: Held) -> None:
+    """Give the lease back where nothing could be decided (the database is away), so that others may try.
+
+    It does not count as a worker that died. If this fails, too, the lease runs out by itself.
+    """
+    actions = [
+        HeadRow.lease_token.remove(),
+        HeadRow.lease_until.remove(),
+        HeadRow.released.set((HeadRow.released | 0) + 1),
+    ]
+    own = HeadRow.lease_token == held.head.lease_token  # closes: it ran out, and another worker has it
+    try:
+        commit([Update("release", HeadRow(held.head.instance_key, "head"), actions, own)])
+    except (AftercommitError, PynamoDBException) as error:
+        logger.warning("lease not given back", extra={"reason": str(error)})
+
+
+def leases_of(head: HeadRow) -> int:
+    """Return the leases taken since the head was last written, without those that were given back."""
+    return int(head.leases or 0) - int(head.released or 0)
+
+
 def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], token: str) -> HeadRow:
     head = find_head(tenant, instance_id)
     if head and head.lease_token == token:
@@ -186,7 +211,7 @@ def load(head: HeadRow, *, leased: bool = True) -> Held:
             revision, leases = int(row.revision), int(row.leases)
     if not state.status.ended and state.bookmarks and not state.ready and not state.agenda:
         state.status = InstanceStatus.SUSPENDED  # the lease has overwritten it in the head
-    stalled = int(head.leases or 0) - leases - 1
+    stalled = leases_of(head) - leases - 1
     return Held(head.tenant, head, definition, state, revision, stalled, snapshot_row)
 
 

@@ -25,6 +25,15 @@ INLINE_SNAPSHOT_BYTES_MAX = 4 * 1024
 # A burst with commit="burst" still commits when what it has decided nears this size.
 BURST_COMMANDS_BYTES_MAX = 64 * 1024
 
+# The library parses an expression in a time that grows with the square of its length: so the sum of these
+# squares is bounded for a definition (a few seconds). That is 6 of the longest, or 2,500 of 200 characters.
+EXPRESSIONS_WORK_MAX = 100_000_000
+
+# What is told of a faulty definition (an answer of Lambda has 6 MB); and how long an activity's path may be:
+# each of its journal lines names it.
+FAULTS_MAX = 200
+PATH_CHARACTERS_MAX = 2_000
+
 # Moves of the engine within one command: an endless loop without a wait ends as a fault.
 MOVES_MAX = 20_000
 
@@ -59,6 +68,9 @@ POSTPONE_SECONDS_MAX = 30
 
 # A lease outlives the invocation that holds it by this much, for clocks that differ.
 LEASE_MARGIN_SECONDS = 5
+
+# An Idempotency-Key of a stimulus is remembered for longer than any message lives (SQS: 14 days).
+REQUEST_DAYS = 15
 
 # Names: ids of instances and definitions given from outside.
 NAME_CHARACTERS_MAX = 200

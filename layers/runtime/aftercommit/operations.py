@@ -3,14 +3,20 @@
 from aftercommit import clock
 from aftercommit.activities.event import event_name
 from aftercommit.bookmarks import stimulus_id_of
-from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError, TooLargeError
-from aftercommit.ids import new_instance_id
+from aftercommit.errors import (
+    ConditionFailedError,
+    ConflictError,
+    KeyReusedError,
+    NotFoundError,
+    TooLargeError,
+)
+from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.intentions import begin_stimulus_id, intend_stimulus
-from aftercommit.limits import INPUT_BYTES_MAX
-from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, size_of
+from aftercommit.limits import INPUT_BYTES_MAX, REQUEST_DAYS
+from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, canonical, size_of
 from aftercommit.outbox import body_of, find_item, item_put
 from aftercommit.schema import check_storable
-from aftercommit.tables import ItemRow
+from aftercommit.tables import ItemRow, RequestRow, key_of
 from aftercommit.tokens import read_token
 from aftercommit.writes import Delete, Put, Update, commit
 
@@ -23,16 +29,21 @@ def send_stimulus(
     value: Json,
     correlation_id: str | None,
     instance_id: str | None,
+    idempotency_key: str | None = None,
 ) -> str:
     """Store a stimulus, to be applied in the background; returns its id.
 
-    Raises TooLargeError, or InputRefusedError for what cannot be stored.
+    The same stimulus under the same Idempotency-Key is stored once; repeats return its id.
+    Raises TooLargeError, InputRefusedError for what cannot be stored, or KeyReusedError.
     """
     _check(value, "input")
     _check(payload, "payload")
     at = clock.now()
+    request_id = None
+    if idempotency_key is not None:
+        request_id = derive_id("stimulus-request", tenant, idempotency_key)
     intention = intend_stimulus(
-        new_instance_id(),
+        request_id or new_instance_id(),
         at=at,
         name=name,
         payload=payload,
@@ -41,8 +52,39 @@ def send_stimulus(
         instance_id=instance_id,
     )
     owner_id = stimulus_id_of(intention.body["stimulus"])
-    commit([item_put(tenant, owner_id, intention, at)])
-    return name_stimulus(owner_id, intention.item_id)
+    put = item_put(tenant, owner_id, intention, at)
+    stimulus_id = name_stimulus(owner_id, intention.item_id)
+    if request_id is None:
+        commit([put])
+        return stimulus_id
+    told = canonical([name, payload, value, correlation_id, instance_id])
+    request = RequestRow(
+        key_of(tenant, request_id),
+        fingerprint=derive_fingerprint(told),
+        stimulus_id=stimulus_id,
+        created_at=clock.to_text(at),
+        ttl=int(at) + REQUEST_DAYS * 86_400,
+    )
+    return _send_once(request, put, at)
+
+
+def _send_once(request: RequestRow, put: Put, at: float) -> str:
+    """Store a stimulus with the request that asks for it, unless that has come before; returns its id.
+
+    The stimulus's own id begins with the time of the call, so a repeat could not meet it by that.
+    """
+    # Closes: the same call twice, also at once. A row past its time counts as none: it is removed late.
+    unknown = RequestRow.owner_key.does_not_exist() | (RequestRow.ttl <= int(at))
+    try:
+        commit([Put("request", request, unknown), put])
+    except ConditionFailedError:
+        first = RequestRow.get(request.owner_key, request.item_id, consistent_read=True)
+        if first.fingerprint != request.fingerprint:
+            raise KeyReusedError(
+                "this Idempotency-Key came before with another body", field="Idempotency-Key"
+            ) from None
+        return str(first.stimulus_id)
+    return str(request.stimulus_id)
 
 
 def _check(value: Json, name: str) -> None:
@@ -83,7 +125,7 @@ def replay(tenant: str, stimulus_id: str, item_id: str) -> str:
         raise _replayed(dead)
     at = clock.now()
     body = body_of(dead)
-    unique = new_instance_id()
+    unique = derive_id("replay", stimulus_id, item_id)  # there is one at most
     intention = Intention(ItemCommand.STIMULUS, f"{begin_stimulus_id(at)}-{unique}", body)
     first = (ItemRow.status == ItemStatus.FAILED.value) & ItemRow.replayed_as.does_not_exist()
     # Closes: two replays at once. The mark and the new stimulus are one commit.

@@ -13,12 +13,13 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final, Union
 
 from aftercommit.errors import InputRefusedError
 from aftercommit.expressions import to_json
 from aftercommit.keywords import Fault, Schema, find_keyword_faults, find_misfits, kind_of
-from aftercommit.limits import NESTING_MAX
+from aftercommit.limits import FAULTS_MAX, NESTING_MAX
 
 _PLAIN: Final[dict[Any, str]] = {
     str: "string",
@@ -188,7 +189,7 @@ def find_schema_faults(declared: Any, path: str) -> list[Fault]:
     faults: list[Fault] = []
     for name, schema in declared.items():
         place = f"{path}.{name}"
-        found = list(find_keyword_faults(schema, place))
+        found = list(islice(find_keyword_faults(schema, place), FAULTS_MAX + 1))
         if not found and "default" in schema:
             found = [
                 (f"{place}.default", message) for _, message in find_misfits(schema, schema["default"], "")
@@ -220,11 +221,10 @@ def check_inputs(declared: dict[str, Schema], value: Any) -> dict[str, Any]:
             checked[name] = copy.deepcopy(schema.get("default"))
             continue
         place = f"input.{name}"
-        fault = _find_unstorable(value[name], place, 1) or next(
-            find_misfits(schema, value[name], place), None
-        )
-        if fault:
-            raise InputRefusedError(*fault)
+        if unstorable := _find_unstorable(value[name], 1):
+            raise InputRefusedError(place + unstorable[0], unstorable[1])
+        if misfit := next(find_misfits(schema, value[name], place), None):
+            raise InputRefusedError(*misfit)
         checked[name] = copy.deepcopy(value[name])
     return checked
 
@@ -234,8 +234,8 @@ def check_storable(value: Any, name: str, *, levels: int = NESTING_MAX) -> None:
 
     Raises InputRefusedError naming the place.
     """
-    if fault := _find_unstorable(value, name, NESTING_MAX - levels):
-        raise InputRefusedError(*fault)
+    if fault := _find_unstorable(value, NESTING_MAX - levels):
+        raise InputRefusedError(name + fault[0], fault[1])
 
 
 def is_required(schema: Schema) -> bool:
@@ -253,26 +253,29 @@ def _names_null(schema: Schema) -> bool:
     )
 
 
-def _find_unstorable(value: Any, path: str, depth: int) -> Fault | None:
-    """Find what Python's JSON reader lets pass, but JSON itself, UTF-8 or an expression does not."""
-    if isinstance(value, str):
-        return (
-            None if value.isascii() or _encodes(value) else (path, "has half a character (a lone surrogate)")
-        )
-    if isinstance(value, float) and not math.isfinite(value):
-        return path, "must be a finite number"
+def _find_unstorable(value: Any, depth: int) -> Fault | None:
+    """Find what Python's JSON reader lets pass, but JSON itself, UTF-8 or an expression does not.
+
+    The place is told from here on, as `.items[2]`, and put together on the way back only: names may be long.
+    """
     if not isinstance(value, dict | list):
-        return None
+        message = _find_unstorable_leaf(value)
+        return ("", message) if message else None
     if depth == NESTING_MAX:
-        return path, f"is nested deeper than {NESTING_MAX} levels"
-    places = (
-        ((f"{path}.{key}", item) for key, item in value.items())
-        if isinstance(value, dict)
-        else ((f"{path}[{index}]", item) for index, item in enumerate(value))
-    )
+        return "", f"is nested deeper than {NESTING_MAX} levels"
     if isinstance(value, dict) and not all(_encodes(key) for key in value):
-        return path, "has a name with half a character (a lone surrogate)"
-    return next(filter(None, (_find_unstorable(item, place, depth + 1) for place, item in places)), None)
+        return "", "has a name with half a character (a lone surrogate)"
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if fault := _find_unstorable(item, depth + 1):
+            step = f".{key}" if isinstance(value, dict) else f"[{key}]"
+            return step + fault[0], fault[1]
+    return None
+
+
+def _find_unstorable_leaf(value: Any) -> str | None:
+    if isinstance(value, str) and not (value.isascii() or _encodes(value)):
+        return "has half a character (a lone surrogate)"
+    return "must be a finite number" if isinstance(value, float) and not math.isfinite(value) else None
 
 
 def _encodes(text: str) -> bool:

@@ -5,6 +5,8 @@ first. It is acked in the commit that applies it. One that finds nothing stays u
 a bookmark for it is committed (or after a while), and becomes a dead letter when its time is over.
 """
 
+from dataclasses import dataclass, field
+
 from aftercommit import clock
 from aftercommit.bookmarks import find_bookmarks, remove_row
 from aftercommit.burst import Burst, Worker
@@ -12,7 +14,6 @@ from aftercommit.errors import (
     AftercommitError,
     ConditionFailedError,
     InstanceEndedError,
-    LeaseHeldError,
     NotFoundError,
     OvertakenError,
     TryLaterError,
@@ -22,7 +23,7 @@ from aftercommit.ids import derive_id
 from aftercommit.instances import lease
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.model import Failure, Intention, ItemCommand, ItemStatus, Json, Stimulate
-from aftercommit.outbox import ack, body_of, give_up, item_put, open_stimuli, postpone_item, refuse
+from aftercommit.outbox import ack, body_of, find_item, give_up, item_put, open_stimuli, postpone_item, refuse
 from aftercommit.settings import settings
 from aftercommit.tables import BookmarkRow, ItemRow, TriggerRow
 from aftercommit.triggers import find_triggers
@@ -31,30 +32,44 @@ from aftercommit.writes import Put, Update, commit
 _LOOK_AGAIN_SECONDS_MAX = 60
 
 
+@dataclass
+class _Pass:
+    """What those of a key that went before leave to those behind them."""
+
+    held: dict[str, AftercommitError] = field(default_factory=dict)  # why one must wait, by instance
+    seen: set[str] | None = None  # the bookmarks there were when one before was left open
+
+    def may_take(self, row: BookmarkRow) -> bool:
+        # Closes: a bookmark committed since one before has looked would go to one that came later. The hint
+        # that follows its commit brings all of them again.
+        return self.seen is None or row.bookmark_id in self.seen
+
+
 def stimulate(item: ItemRow, worker: Worker) -> None:
     """See a stimulus through; those of its key that came before it and are still open go first.
 
     One that meets a held lease holds back those behind it at that instance only. Raises TryLaterError for it
     in the end: that is no attempt, and the message comes again.
     """
-    held: dict[str, AftercommitError] = {}  # by instance
-    for each in _in_order(item):
+    so_far = _Pass()
+    for each in [*_those_before(item, so_far), item]:
         try:
-            _apply(each, worker, held)
+            _apply(each, worker, so_far)
         except (TryLaterError, OvertakenError) as error:
-            held.setdefault("", error)
+            so_far.held.setdefault("", error)
         except AftercommitError as error:
             _count_attempt(each, failure_of(error))
-    for first in held.values():
+    for first in so_far.held.values():
         raise first
 
 
-def _in_order(item: ItemRow) -> list[ItemRow]:
-    """Return a stimulus behind those before it; alone, if nothing is there that they could be applied to."""
+def _those_before(item: ItemRow, so_far: _Pass) -> list[ItemRow]:
+    """Return the open ones that came before; none, if nothing is there that they could be applied to."""
     if find_bookmarks(item.tenant, item.owner_id) or find_triggers(item.tenant, item.owner_id):
         before = open_stimuli(item.tenant, item.owner_id, until=item.item_id)
-        return [each for each in before if each.item_id != item.item_id] + [item]
-    return [item]
+        return [each for each in before if each.item_id != item.item_id]
+    so_far.seen = set()
+    return []
 
 
 def _count_attempt(item: ItemRow, failure: Failure) -> None:
@@ -67,22 +82,25 @@ def _count_attempt(item: ItemRow, failure: Failure) -> None:
         return  # something took it meanwhile
 
 
-def _apply(item: ItemRow, worker: Worker, held: dict[str, AftercommitError]) -> None:
+def _apply(item: ItemRow, worker: Worker, so_far: _Pass) -> None:
     body = body_of(item)
-    waiting = [row for row in find_bookmarks(item.tenant, item.owner_id) if _is_meant(row, body)]
+    rows = [row for row in find_bookmarks(item.tenant, item.owner_id) if so_far.may_take(row)]
+    waiting = [row for row in rows if _is_meant(row, body)]
     starting = [] if body.get("instance_id") else find_triggers(item.tenant, item.owner_id)
     instances = sorted({row.instance_id for row in waiting})
-    if not starting and not instances and not item.split:
-        _keep_open(item)
-    elif not starting and len(instances) == 1 and not item.split:
-        if instances[0] in held:
-            return  # behind another one that waits for this instance
-        try:
-            _apply_to_one(item, body, waiting, worker)
-        except LeaseHeldError as error:
-            held[instances[0]] = error
-    else:
+    if starting or len(instances) > 1 or item.split:
         _split(item, body, instances, starting)
+        return
+    if instances and instances[0] in so_far.held:
+        return  # behind another one that waits for this instance
+    try:
+        taken = bool(instances) and _apply_to_one(item, body, waiting, worker)
+    except (OvertakenError, TryLaterError) as error:
+        so_far.held[instances[0]] = error
+        return
+    if not taken:
+        so_far.seen = {row.bookmark_id for row in rows}
+        _keep_open(item)
 
 
 def _is_meant(row: BookmarkRow, body: dict[str, Json]) -> bool:
@@ -90,8 +108,11 @@ def _is_meant(row: BookmarkRow, body: dict[str, Json]) -> bool:
     return instance_id in (None, row.instance_id) and correlation_id in (None, row.correlation_id)
 
 
-def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRow], worker: Worker) -> None:
-    """Resume all that waits for it in one instance, and ack it in the same commit."""
+def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRow], worker: Worker) -> bool:
+    """Resume all that waits for it in one instance, and ack it in the same commit.
+
+    Returns False if nothing there waits for it (any more).
+    """
     until = worker.deadline + LEASE_MARGIN_SECONDS
     command = Stimulate(body["stimulus"], body.get("value"))
     try:
@@ -99,13 +120,24 @@ def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRo
     except (InstanceEndedError, NotFoundError):
         applied = False  # its rows are left from before it ended
     else:
-        applied = Burst(head, worker).run(command, ack=ack(item, clock.now()), ack_unapplied=False)
+        burst = Burst(head, worker)
+        if not _is_open(item):
+            # Closes: another worker applied it since it was read. The commit would refuse it a second time,
+            # but the next wait of that name may be here by now, and the step after that would have run on it.
+            burst.run()
+            return True
+        applied = burst.run(command, ack=ack(item, clock.now()), ack_unapplied=False)
     if not applied:
         # Closes: the row was read before its bookmark was consumed. An index row proves nothing; the stimulus
         # stays open for a wait that is yet to come.
         for row in waiting:
             remove_row(row)
-        _keep_open(item)
+    return applied
+
+
+def _is_open(item: ItemRow) -> bool:
+    now = find_item(item.tenant, item.owner_id, item.item_id)
+    return now is not None and now.status == ItemStatus.UNDONE
 
 
 def _split(item: ItemRow, body: dict[str, Json], instances: list[str], starting: list[TriggerRow]) -> None:

@@ -3,6 +3,8 @@
 Any number of sweeps may run side by side; each claim is conditional, so they share the work.
 """
 
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 
 from pynamodb.exceptions import AttributeDeserializationError
@@ -23,27 +25,43 @@ from aftercommit.writes import Update, commit, commit_unread
 _EVENT_BATCHES_MAX = 10  # of a shard, in one pass
 
 
+@dataclass
+class _Pass:
+    """One pass: until when it may go on, and what it has found."""
+
+    until: float
+    oldest: float  # due time of what has been due for longest
+    found: int = 0
+
+    def see(self, due_at: str) -> None:
+        """Take down a row that is due."""
+        self.found += 1
+        with suppress(ValueError):  # one that cannot be read says nothing of how late the others are
+            self.oldest = min(self.oldest, clock.from_text(due_at))
+
+
 def sweep(*, seconds_left: float = 60) -> bool:
     """Make one pass over all shards; returns True if it filled its limit, so that another should follow."""
-    until = clock.now() + seconds_left
-    found = 0
+    begun = clock.now()
+    this = _Pass(begun + seconds_left, begun)
     shards = settings().due_shards
     # Each pass begins elsewhere, so that a shard which fills them all leaves none of the others waiting.
-    first = int(clock.now() // settings().sweep_interval_seconds)
+    first = int(begun // settings().sweep_interval_seconds)
     for shard in ((first + number) % shards for number in range(shards)):
         try:
-            found += _sweep_items(shard, until)
-            found += _sweep_instances(shard, until)
+            _sweep_items(shard, this)
+            _sweep_instances(shard, this)
         except Exception as error:  # noqa: BLE001 - one shard's failure stops no other
             logger.warning("shard not swept", extra={"shard": shard, "reason": str(error)})
-        if clock.now() >= until:
-            return True
+        if clock.now() >= this.until:
+            break
     for shard in EVENT_SHARDS:
         try:
             _sweep_events(shard)
         except Exception as error:  # noqa: BLE001 - likewise
             logger.warning("events not swept", extra={"shard": shard, "reason": str(error)})
-    return found >= settings().sweep_batch
+    gauge("OldestDueSeconds", begun - this.oldest)
+    return clock.now() >= this.until or this.found >= settings().sweep_batch
 
 
 def _sweep_events(shard: int) -> None:
@@ -70,30 +88,30 @@ def _sweep_events(shard: int) -> None:
     count("EventsSwept", len(keys))
 
 
-def _sweep_items(shard: int, until: float) -> int:
+def _sweep_items(shard: int, this: _Pass) -> None:
     """Deliver a shard's overdue items, oldest first, in batches that are claimed right before their send."""
-    found, limit = 0, settings().sweep_batch
+    limit = settings().sweep_batch
     due = iter(
         ItemRow.due.query(shard, ItemRow.due_at <= clock.to_text(clock.now()), limit=limit, page_size=limit)
     )
-    while clock.now() < until and (batch := list(islice(due, QUEUE_BATCH_MAX))):
+    while clock.now() < this.until and (batch := list(islice(due, QUEUE_BATCH_MAX))):
+        for row in batch:
+            this.see(row.due_at)
         sent = deliver([(row.owner_key, row.item_id) for row in batch])
         logger.info("swept items", extra={"found": len(batch), "sent": sent})
         count("ItemsSwept", len(batch))
-        found += len(batch)
-    return found
 
 
-def _sweep_instances(shard: int, until: float) -> int:
+def _sweep_instances(shard: int, this: _Pass) -> None:
     """Send a shard's overdue instances to be run: pending ones, and those whose worker is gone."""
-    found, limit = 0, settings().sweep_batch
+    limit = settings().sweep_batch
     for row in HeadRow.due.query(
         shard, HeadRow.due_at <= clock.to_text(clock.now()), limit=limit, page_size=limit
     ):
-        if clock.now() >= until:
+        if clock.now() >= this.until:
             break
-        found += 1
         try:
+            this.see(row.due_at)
             if _claim_instance(row):
                 tenant, instance_id = split_key(row.instance_key)
                 send([Sending(Message(tenant, instance_id=instance_id))])
@@ -107,7 +125,6 @@ def _sweep_instances(shard: int, until: float) -> int:
             logger.warning(
                 "instance not swept", extra={"instance_key": row.instance_key, "reason": str(error)}
             )
-    return found
 
 
 def _claim_instance(due: HeadRow) -> bool:

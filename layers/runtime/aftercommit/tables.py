@@ -152,6 +152,7 @@ class HeadRow(Row):
     lease_token = UnicodeAttribute(null=True)
     lease_until = UnicodeAttribute(null=True)
     leases = NumberAttribute(null=True)  # leases taken since the head was last written by a burst
+    released = NumberAttribute(null=True)  # those of them that were given back by workers that lived on
     sends = NumberAttribute(null=True)  # times the sweep has sent it since then
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while the instance must move by itself
@@ -212,6 +213,7 @@ class IncidentRow(Row):
     message = UnicodeAttribute()
     created_at = UnicodeAttribute()
     attention_at = UnicodeAttribute(null=True)
+    ttl = NumberAttribute(null=True)  # of an event's: it has no instance with which it could go
     attention = AttentionIndex()
 
 
@@ -289,6 +291,21 @@ class ItemRow(Row):
     ttl = NumberAttribute(null=True)  # epoch seconds; DynamoDB removes the row some time after
     due = DueIndex()
     attention = AttentionIndex()
+
+
+class RequestRow(Row):
+    """Remembers a call that came with an Idempotency-Key, and the stimulus that it has made."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "outbox_table"
+    owner_key = UnicodeAttribute(hash_key=True)  # tenant#hash of the key
+    item_id = UnicodeAttribute(range_key=True, default="request")
+    fingerprint = UnicodeAttribute()  # of the body
+    stimulus_id = UnicodeAttribute()
+    created_at = UnicodeAttribute()
+    ttl = NumberAttribute()  # epoch seconds; the key counts as new from then on
 
 
 def key_of(tenant: str, name: str) -> str:
