@@ -1,4 +1,4 @@
-"""The example of the README is an application that works: its order and its event are stored, and it is told."""
+"""The example of the README is an application that works: order and event are stored, and it is told."""
 
 import re
 

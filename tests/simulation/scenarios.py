@@ -17,7 +17,7 @@ from tests.simulation.disturbances import (
     refuse_yet_send,
 )
 from tests.simulation.scenario import Scenario
-from tests.simulation.users import order, save_orders
+from tests.simulation.users import deploy_sink_later, order, refuse_whole, save_orders
 
 _COMPLETED = {"parent": "completed"}
 _FAULTED = {"parent": "faulted"}
@@ -213,6 +213,15 @@ SCENARIOS = (
         {},
         settings=_QUEUE,
         disturb=save_orders(*map(order, range(1, 4)), refused=("order-2",)),
+    ),
+    Scenario("orders-one-by-one", (), {}, settings=_QUEUE, disturb=refuse_whole),
+    Scenario(
+        "orders-sink-later",
+        (),
+        {},
+        settings={"EVENT_STIMULI": "false"},
+        disturb=deploy_sink_later({"EVENT_QUEUE_ARN": _QUEUE["EVENT_QUEUE_ARN"]}),
+        thorough=False,
     ),
     Scenario(
         "orders-several-sinks",

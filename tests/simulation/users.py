@@ -1,5 +1,6 @@
 """Users of events: applications that store an order and its event in one transaction of their own."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -8,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from aftercommit import aws
 from aftercommit.events import Event, EventExistsError, event_put, telling
+from aftercommit.settings import settings
 from tests.simulation.calls import TENANT
 from tests.simulation.dynamodb import Table
 
@@ -52,6 +54,29 @@ def save_orders(
         if refused:
             world.refused_ids = frozenset(refused)
             world.plan(_HEALS_AFTER_SECONDS, lambda: setattr(world, "refuses_event", lambda event: False))
+
+    return disturb
+
+
+def refuse_whole(world: Any) -> None:
+    """Let a slow sink refuse requests for one event in them, and invocations end amid the single sends."""
+    save_orders(*map(order, range(1, 6)), refused=("order-2",), sink_seconds=15)(world)
+    world.refuses_whole = True
+    world.events_seconds = 60
+    world.prompt_seconds = 180
+
+
+def deploy_sink_later(settings_of_sink: dict[str, str]) -> Callable[[Any], None]:
+    """Let users save orders before any sink is deployed."""
+
+    def deploy() -> None:
+        os.environ.update(settings_of_sink)
+        settings.cache_clear()
+
+    def disturb(world: Any) -> None:
+        save_orders(order(1), order(2))(world)
+        world.plan(_HEALS_AFTER_SECONDS, deploy)
+        world.prompt_seconds = 2 * 300 + 60  # the longest wait, and a head start for the sweep
 
     return disturb
 

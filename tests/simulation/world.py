@@ -24,7 +24,7 @@ from aftercommit.errors import RefusedError, TryLaterError
 from tests.simulation import calls
 from tests.simulation.accounts import Announcement, Call, Change, Effect
 from tests.simulation.boundary import SERVICES, Boundary, refuse
-from tests.simulation.dynamodb import DynamoDB, Item
+from tests.simulation.dynamodb import DynamoDB, Item, failed
 from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
 from tests.simulation.layout import QUEUES, make_tables
 from tests.simulation.weather import CALM, Weather
@@ -80,6 +80,9 @@ class World:
         self.sweeps = 0
         self.refuses_message: Callable[[dict[str, Any]], bool] = lambda message: False
         self.refuses_event: Callable[[dict[str, Any]], bool] = lambda event: False
+        self.refuses_whole = False  # the sink refuses the request of an event that it refuses
+        self.prompt_seconds = 30.0  # in which a sink hears of an event that nothing stands in the way of
+        self.events_seconds = EVENTS_SECONDS
         self.refused_ids: frozenset[str] = frozenset()  # of events that a sink refuses for a while
         self.announcements: list[Announcement] = []
         self._events: list[tuple[float, int, Callable[[], Any]]] = []
@@ -230,6 +233,10 @@ class World:
 
     def _send_batch(self, arguments: dict[str, Any]) -> dict[str, Any]:
         refused = []
+        if self.refuses_whole and arguments["QueueUrl"] == QUEUES["events"]:
+            events = [json.loads(entry["MessageBody"]) for entry in arguments["Entries"]]
+            if any(map(self.refuses_event, events)):
+                raise failed("InvalidMessageContents", "Invalid message contents", "SendMessageBatch")
         for entry in arguments["Entries"]:
             if arguments["QueueUrl"] == QUEUES["events"]:
                 refused += self._announce(entry)
@@ -308,11 +315,12 @@ class World:
         self._deliver(hears, keys, 1)
 
     def _deliver(self, hears: str, keys: list[tuple[str, str]], number: int) -> None:
-        until = self.at + (EVENTS_SECONDS if hears == "events" else DELIVER_SECONDS)
+        seconds = self.events_seconds if hears == "events" else DELIVER_SECONDS
+        until = self.at + seconds
 
         def serve() -> None:
             if hears == "events":
-                deliver_events(keys, until=clock.now() + EVENTS_SECONDS)
+                deliver_events(keys, until=clock.now() + seconds)
             else:
                 deliver(keys)
             self._strike("stream", "Acknowledge", lambda: None, {})

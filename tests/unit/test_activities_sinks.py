@@ -73,6 +73,7 @@ def test_an_event_that_no_sink_could_take_faults():
         ({"sinks": ["bus", "bus"]}, "root.sinks"),
         ({"sinks": "bus"}, "root.sinks"),
         ({"sinks": [5]}, "root.sinks"),
+        ({"sinks": [["bus"]]}, "root.sinks"),
         ({"sinks": ["bus"], "local": True}, "root.local"),
         ({"sinks": ["bus"], "name": "n" * 256}, "root.name"),
     ],

@@ -208,10 +208,15 @@ def give_back(items: Sequence[EventItem]) -> None:
 
 
 def postpone_events(items: Sequence[EventItem], reason: str) -> None:
-    """Leave events for later that nothing can be done with now."""
+    """Leave events for later that nothing can be done with now.
+
+    It counts `sends` up, as a claim does: the stream brings each change of an event that was never claimed.
+    """
     later = clock.to_text(clock.now() + settings().event_delay_max_seconds)
-    sets: dict[str, str | int] = {"due_at": later, "last_error": reason}
-    update_each(settings().outbox_table, [_update(item, sets) for item in items])
+    updates = [
+        _update(item, {"sends": item.sends + 1, "due_at": later, "last_error": reason}) for item in items
+    ]
+    update_each(settings().outbox_table, updates)
 
 
 def sinks_of(item: EventItem, deployed: Sequence[str]) -> list[str]:

@@ -111,7 +111,7 @@ class PublishEvent(Activity):
             return []
         faults = []
         unknown = [each for each in given if each not in SINKS]
-        if unknown or not given or len(set(given)) < len(given):
+        if unknown or not given or len({str(each) for each in given}) < len(given):
             faults.append(("sinks", f"names each of {', '.join(SINKS)} once at most, and one at least"))
         if self.local:
             faults.append(("local", "sinks are outside: an event for them is not local"))
