@@ -9,14 +9,25 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit import clock
 from aftercommit.cancel import cancel
+from aftercommit.catalogue import describe_types
 from aftercommit.client import StartRequest, dispatch, dispatch_existing, execute
+from aftercommit.definition_views import export_workflow, show_workflow, show_workflows
 from aftercommit.delete import delete
-from aftercommit.errors import DefinitionRefusedError, MalformedRequestError, RefusedError, TryLaterError
+from aftercommit.endpoints import answer
+from aftercommit.errors import (
+    DefinitionRefusedError,
+    MalformedRequestError,
+    MethodNotAllowedError,
+    RefusedError,
+    TryLaterError,
+)
 from aftercommit.functions import descriptors
+from aftercommit.http_parts import METHODS
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
+    call_back,
     delete_dead_letter,
     find_dead_letter,
     read_stimulus_id,
@@ -26,7 +37,7 @@ from aftercommit.operations import (
     send_stimulus,
 )
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
-from aftercommit.requests import read_body, read_tenant
+from aftercommit.requests import read_body, read_http_request, read_tenant
 from aftercommit.settings import settings
 from aftercommit.views import (
     list_dead_letters,
@@ -39,8 +50,6 @@ from aftercommit.views import (
     show_instance,
     show_journal,
     show_stimulus,
-    show_workflow,
-    show_workflows,
 )
 
 EXECUTE_SECONDS = 25
@@ -71,7 +80,10 @@ def refused(error: RefusedError) -> Response[str]:
         more["faults"] = [
             {"path": path, "message": message[:MESSAGE_CHARACTERS_MAX]} for path, message in error.faults
         ]
-    return _error(error.status, error.code, error.message[:MESSAGE_CHARACTERS_MAX], **more)
+    response = _error(error.status, error.code, error.message[:MESSAGE_CHARACTERS_MAX], **more)
+    if isinstance(error, MethodNotAllowedError):
+        response.headers["Allow"] = ", ".join(error.methods)
+    return response
 
 
 @app.exception_handler(TryLaterError)
@@ -129,8 +141,8 @@ def health() -> Response[str]:
 
 @app.get("/activities")
 def get_activities() -> Response[str]:
-    """List the activity functions of the deployed code, with their JSON Schemas."""
-    return _json(200, {"activities": descriptors()})
+    """List the activity functions of the deployed code, and the activity types, with their JSON Schemas."""
+    return _json(200, {"activities": descriptors(), "types": describe_types()})
 
 
 @app.get("/workflows")
@@ -141,11 +153,15 @@ def get_workflows() -> Response[str]:
 
 @app.get("/workflows/<id>")
 def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
-    """Show a definition."""
+    """Show a definition, or give it as a draft of it is put."""
     version = _query("version")
     if version is not None and (not version.isdecimal() or int(version) < 1):
         raise MalformedRequestError("must be a whole number from 1", field="version")
-    return _json(200, show_workflow(_tenant(), id, int(version) if version else None))
+    export = _query("export")
+    if export not in (None, "true", "false"):
+        raise MalformedRequestError("must be true or false", field="export")
+    show = export_workflow if export == "true" else show_workflow
+    return _json(200, show(_tenant(), id, int(version) if version else None))
 
 
 @app.put("/workflows/<id>")
@@ -245,7 +261,13 @@ def delete_instance(id: str) -> Response[str]:  # noqa: A002
     return _json(202, {"instance_id": id})
 
 
-_STIMULUS = {"payload": "object", "input": "any", "correlation_id": "text", "instance_id": "text"}
+_STIMULUS = {
+    "payload": "object",
+    "input": "any",
+    "correlation_id": "text",
+    "instance_id": "text",
+    "execution_id": "text",
+}
 
 
 @app.post("/stimuli")
@@ -269,6 +291,7 @@ def _told(body: dict[str, Any]) -> dict[str, Any]:
         "value": body.get("input"),
         "correlation_id": body.get("correlation_id"),
         "instance_id": body.get("instance_id"),
+        "execution_id": body.get("execution_id"),
         "idempotency_key": app.current_event.headers.get("idempotency-key"),
     }
 
@@ -321,3 +344,47 @@ def remove_dead_letter(id: str) -> Response[str]:  # noqa: A002
 def get_incidents() -> Response[str]:
     """List the recorded faults of a tenant, newest first."""
     return _json(200, list_incidents(_tenant(), read_page(_query("limit"), _query("cursor"))))
+
+
+_ENDPOINTS = "/endpoints/"
+
+
+# A rule's variable ends at a slash; the path of an endpoint goes on to the end.
+@app.route(f"{_ENDPOINTS}.+", method=list(METHODS))
+def any_endpoint() -> Response[str]:
+    """Start what starts at a request, and answer as it does; 202 if it has not (yet)."""
+    tenant = _tenant()
+    event = app.current_event
+    request = _http_request(event.path.removeprefix(_ENDPOINTS))
+    key = event.headers.get("idempotency-key")
+    found = answer(tenant, request, idempotency_key=key, deadline=clock.now() + EXECUTE_SECONDS)
+    return _written(found.response) if found.response else _json(202, {"instance_id": found.instance_id})
+
+
+@app.route("/callbacks/<token>", method=list(METHODS))
+def any_callback(token: str) -> Response[str]:
+    """Take the call of a callback address, once."""
+    # Not the path as it was called: it holds the token.
+    call_back(_tenant(), token, _http_request("callbacks"))
+    return _json(202, {})
+
+
+def _http_request(path: str) -> dict[str, Any]:
+    event = app.current_event
+    return read_http_request(
+        event.http_method.upper(),
+        path,
+        query=event.query_string_parameters,
+        headers=event.headers,
+        body=event.body,
+        base64_encoded=bool(event.is_base64_encoded),
+    )
+
+
+def _written(response: dict[str, Any]) -> Response[str]:
+    headers, body = dict(response["headers"]), response["body"]
+    if body is not None:
+        is_text = isinstance(body, str)
+        headers.setdefault("content-type", "text/plain; charset=utf-8" if is_text else "application/json")
+        body = body if is_text else json.dumps(body, ensure_ascii=False)
+    return Response(response["status"], None, body or "", headers)

@@ -8,13 +8,16 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from aftercommit import aws, client, clock, commands, outbox, views
+from aftercommit import cancel as cancellation
 from aftercommit import deliver as delivery
 from aftercommit import sweep as sweeping
 from aftercommit.burst import Worker
 from aftercommit.client import StartRequest
+from aftercommit.errors import ActivationRefusedError
+from aftercommit.instances import find_head
 from aftercommit.publish import load_workflows, publish_workflows
 from aftercommit.queue import Message
-from aftercommit.tables import ItemRow, key_of
+from aftercommit.tables import ActivationRow, ItemRow, key_of
 
 RACERS = 8
 _START_SECONDS_MAX = 120
@@ -80,6 +83,23 @@ def execute(ready, workflow, values, instance_id):
     ready()
     request = StartRequest("default", workflow, values, instance_id=instance_id)
     return client.execute(request, deadline=clock.now() + 30)
+
+
+def dispatch_one(ready, workflow, values, correlation_id):
+    """Start what is limited to one; returns (its id, None), or (None, the holder's id)."""
+    ready()
+    try:
+        return client.dispatch(StartRequest("default", workflow, values, correlation_id)), None
+    except ActivationRefusedError as error:
+        return None, error.holder
+
+
+def cancel_leaving_its_row(ready, instance_id):
+    """End an instance as if its worker had died before it released what the instance held."""
+    ready()
+    key = find_head("default", instance_id).activation_key
+    cancellation.cancel("default", instance_id, "enough")
+    ActivationRow(key, "activation", holder=instance_id).save()
 
 
 def claim(ready, owner_id, item_id):

@@ -139,3 +139,14 @@ def test_eight_executions_of_one_instance_id_have_one_effect(workers, effects):
         assert set(ids) == {order_id}
         assert_whole(workers.one(racers.show, order_id))
         assert len(effects(order_id)) == 1
+
+
+def test_eight_starts_of_what_runs_one_at_a_time_make_one_instance(workers):
+    for number in range(ROUNDS // 3):
+        arguments = ("alone", {"order_id": "race-alone"}, f"race-alone-{number}")
+        for _ in range(2):  # first on a free place, then on one that was left behind
+            started = workers.all_at_once(racers.dispatch_one, *arguments)
+            [holder] = [instance_id for instance_id, _ in started if instance_id]
+            assert [refused for _, refused in started if refused] == [holder] * (RACERS - 1)
+            assert workers.one(racers.show, holder)["status"] == "pending"
+            workers.one(racers.cancel_leaving_its_row, holder)

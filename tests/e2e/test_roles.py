@@ -111,6 +111,7 @@ MAY = [
     ("sweep", "delete_item", "OutboxTable"),
     ("sweep", "delete_item", "InstancesTable"),
     ("publish", "put_item", "DefinitionsTable"),
+    ("publish", "query", "DefinitionsTable"),
     ("publish", "query", "OutboxTable"),
     ("publish", "put_item", "OutboxTable"),
     ("publish", "delete_item", "OutboxTable"),

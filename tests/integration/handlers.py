@@ -70,18 +70,24 @@ class Api:
         self.handler = load_handler("api")
         self.texts = []
 
-    def call(self, method, path, body=None, *, query=None, headers=None):
+    def call(self, method, path, body=None, **more):
+        answer = self.raw(method, path, body, **more)
+        return answer["statusCode"], json.loads(answer["body"])
+
+    def raw(self, method, path, body=None, *, query=None, headers=None, base64_encoded=False):
+        """Return the answer as Lambda gives it to API Gateway."""
         event = sample("api-dispatch")
         event["rawPath"] = event["requestContext"]["http"]["path"] = path
         event["requestContext"]["http"]["method"] = method
         event["headers"] = {"host": "example", **(headers or {})}
         event["queryStringParameters"] = query
         event.pop("pathParameters")
+        event["isBase64Encoded"] = base64_encoded
         event["body"] = body if body is None or isinstance(body, str) else json.dumps(body)
         answer = self.handler(event, Context())
         json.dumps(answer).encode()  # what Lambda does with it
         self.texts.append(answer["body"])
-        return answer["statusCode"], json.loads(answer["body"])
+        return answer
 
     def get(self, path, **more):
         return self.call("GET", path, **more)

@@ -3,11 +3,11 @@
 import pytest
 
 from aftercommit import Event, Sequence, Step
+from aftercommit.definition_views import show_workflow
 from aftercommit.definitions import find_pointer, store, stored_versions
 from aftercommit.errors import DefinitionRefusedError, NotFoundError
 from aftercommit.publish import publish_draft, put_draft
 from aftercommit.tables import DefinitionRow
-from aftercommit.views import show_workflow
 from tests.integration.faults import Crash
 from tests.integration.waits import send
 

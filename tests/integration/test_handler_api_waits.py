@@ -63,6 +63,7 @@ def test_a_stimulus_is_accepted_once_it_is_stored_and_applied(api, w, path):
         ({"name": "x", "payload": "text"}, 400, "malformed", "payload"),
         ({"name": "x", "correlation_id": 5}, 400, "malformed", "correlation_id"),
         ({"name": "x", "instance_id": {}}, 400, "malformed", "instance_id"),
+        ({"name": "x", "execution_id": ""}, 400, "malformed", "execution_id"),
         ({"name": "x", "more": 1}, 400, "malformed", "more"),
         ({"name": "x", "input": "i" * INPUT_BYTES_MAX}, 413, "too_large", "input"),
         ({"name": "x", "payload": {"p": "i" * INPUT_BYTES_MAX}}, 413, "too_large", "payload"),

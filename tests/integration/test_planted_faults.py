@@ -9,9 +9,12 @@ from dataclasses import replace
 import pytest
 
 from aftercommit import (
+    activations,
+    burst,
     checkpoint,
     delete,
     deliver,
+    endpoints,
     engine,
     instances,
     operations,
@@ -31,7 +34,7 @@ from tests.simulation.runs import Run, simulate
 from tests.simulation.weather import CALM, DOUBLED
 
 # Modules that commit, each by the name it imported.
-COMMITTING = (checkpoint, instances, operations, outbox, publish, start, stimulate, sweep)
+COMMITTING = (activations, checkpoint, instances, operations, outbox, publish, resume, stimulate, sweep)
 
 
 def first_violation(scenario, *kinds, weather=CALM):
@@ -80,7 +83,7 @@ def test_ack_without_its_condition_is_found(monkeypatch):
         return replace(real_ack(item, at), condition=ItemRow.owner_key.exists())
 
     real_ack = outbox.ack
-    for module in (outbox, start, resume):
+    for module in (outbox, resume):
         monkeypatch.setattr(module, "ack", ack)
     found = checks_of(first_violation("refused-yet-sent", FaultKind.FREEZE))
     assert found & {"check_i3_no_duplicate", "check_i7_endings_are_told"}
@@ -198,14 +201,21 @@ def test_unreadable_item_that_stops_its_batch_is_found(monkeypatch):
     assert found & {"check_i2_no_loss", "check_i9_no_starvation", "check_no_surprise"}
 
 
-def test_stimulus_that_is_not_read_again_under_the_lease_is_found(monkeypatch):
-    monkeypatch.setattr(stimulate, "_is_open", lambda item: True)
+def test_takeover_from_a_holder_that_lives_is_found(monkeypatch):
+    monkeypatch.setattr(activations, "_lives", lambda head: False)
+    rewrite_commits(monkeypatch, lambda each: None if each.purpose == "holder" else each)
+    assert "check_one_live" in checks_of(first_violation("singleton-at-once"))
+
+
+def test_step_that_runs_before_its_stimulus_is_committed_is_found(monkeypatch):
+    monkeypatch.setattr(burst, "Stimulate", ())  # nothing is one, so nothing is committed first
+    found = checks_of(first_violation("multi-use-overlap", FaultKind.CRASH_AFTER, weather=DOUBLED))
+    assert "check_i1_no_ghost" in found
     assert "check_i3_no_duplicate" in checks_of(simulate(Run("sent-for-two-rounds"))[1])
 
 
 def test_stimulus_that_may_be_applied_again_is_found(monkeypatch):
     real_ack = stimulate.ack
-    monkeypatch.setattr(stimulate, "_is_open", lambda item: True)
     monkeypatch.setattr(
         stimulate, "ack", lambda item, at: replace(real_ack(item, at), condition=ItemRow.owner_key.exists())
     )
@@ -262,3 +272,17 @@ def test_head_that_goes_before_its_rows_is_found(monkeypatch):
     real_remove = delete.remove_rows
     monkeypatch.setattr(sweep, "remove_rows", remove_rows)
     assert "check_deleted_is_gone" in checks_of(first_violation("deleted"))
+
+
+def test_callback_address_that_is_good_twice_is_found(monkeypatch):
+    def unconditioned(given):
+        writes.commit([Put(each.purpose, each.row) if isinstance(each, Put) else each for each in given])
+
+    monkeypatch.setattr(operations, "commit", unconditioned)
+    found = first_violation("early-callback", FaultKind.CRASH_AFTER)
+    assert "check_i6_once_per_callback" in checks_of(found)
+
+
+def test_answer_that_is_not_committed_is_found(monkeypatch):
+    monkeypatch.setattr(endpoints, "_find_response", lambda tenant, instance_id: {"status": 200})
+    assert "check_i1_answers_are_committed" in checks_of(first_violation("http-start"))

@@ -6,7 +6,7 @@ from aftercommit import DispatchWorkflow, Sequence, Step, Workflow, clock
 from aftercommit.errors import ConditionFailedError, ContentionError, OvertakenError, TryLaterError
 from aftercommit.ids import new_token
 from aftercommit.tables import HeadRow, ItemRow, RevisionRow
-from aftercommit.writes import TRIES_MAX, Put, Update, commit, in_sent_order
+from aftercommit.writes import TRIES_MAX, Check, Put, Update, commit, in_sent_order
 from tests.integration.faults import no_answer, refusal
 from tests.integration.world import behaviours, effects
 
@@ -140,6 +140,12 @@ def test_a_transaction_that_can_never_succeed_is_not_tried_again(world, faults):
     assert faults.count("TransactWriteItems") == 1
 
 
+def check(number, purpose):
+    row = revision(number)
+    absent = RevisionRow.instance_key.does_not_exist()
+    return Check(purpose, RevisionRow, (row.instance_key, row.row), absent)
+
+
 # PynamoDB sends checks, deletes, puts and updates in this order, whatever order they were given in.
 
 
@@ -175,13 +181,27 @@ def test_each_write_of_a_mixed_transaction_is_told_by_its_own_purpose(world, fai
 def test_the_sent_order_is_that_of_the_library(world, faults):
     exists = RevisionRow.instance_key.exists()
     commit([put(1)])
-    writes = [update("u", revision(1), exists), put(2, "p"), put(3, "q")]
+    writes = [update("u", revision(1), exists), put(2, "p"), put(3, "q"), check(9, "c")]
     faults.sent.clear()
     commit(writes)
     [(_, body)] = faults.sent
     sent = [next(iter(each)) for each in body["TransactItems"]]
-    assert sent == ["Put", "Put", "Update"]
-    assert [each.purpose for each in in_sent_order(writes)] == ["p", "q", "u"]
+    assert sent == ["ConditionCheck", "Put", "Put", "Update"]
+    assert [each.purpose for each in in_sent_order(writes)] == ["c", "p", "q", "u"]
+
+
+def test_a_check_that_fails_is_told_by_its_purpose_and_nothing_is_written(world):
+    commit([put(1)])
+    before = world.everything()
+    with pytest.raises(ConditionFailedError) as caught:
+        commit([put(2, "p"), check(1, "c")])
+    assert caught.value.purposes == {"c"}
+    assert world.everything() == before
+
+
+def test_a_check_alone_is_a_mistake():
+    with pytest.raises(TypeError, match="writes nothing"):
+        commit([check(1, "c")])
 
 
 # --- outcomes that are not known ---

@@ -52,7 +52,7 @@ teller = Workflow(
 )
 
 
-def send(name, payload=None, value=None, *, tenant="default", correlation_id=None, instance_id=None):
+def send(name, payload=None, value=None, *, tenant="default", correlation_id=None, instance_id=None, **more):
     return send_event(
         tenant,
         name,
@@ -60,6 +60,7 @@ def send(name, payload=None, value=None, *, tenant="default", correlation_id=Non
         value=value,
         correlation_id=correlation_id,
         instance_id=instance_id,
+        **more,
     )
 
 

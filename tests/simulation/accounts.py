@@ -39,6 +39,16 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A start that a caller was refused, as the holder of its activation lived."""
+
+    instance_id: str
+    holder: str
+    asked_at: float
+    at: float
+
+
+@dataclass(frozen=True)
 class Call:
     """One call of a worker, or what became of one."""
 

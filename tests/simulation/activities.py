@@ -3,6 +3,7 @@
 from typing import Any
 
 from aftercommit import ActivityContext, Retry, activity
+from aftercommit.views import show_instance
 
 _world: list[Any] = []  # the world that activities act in: one at a time per process
 
@@ -52,6 +53,29 @@ def queue(workflow: str, context: ActivityContext, times: int = 2) -> list:
     """Dispatch from inside an activity: the children exist exactly if this result commits."""
     _act("queue", context, 0)
     return [context.dispatch(workflow, {"name": f"queued-{number}"}) for number in range(times)]
+
+
+@activity(name="sim_tell", timeout_seconds=1, retry=Retry(attempts_max=50, first_delay_seconds=5, backoff=1))
+def tell(task_of: str, run: str, workflow: str, context: ActivityContext) -> str:
+    """Complete a task by its token, publish, dispatch and run, all with this result or not at all."""
+    shown = show_instance(context.tenant, task_of)
+    tokens = [each["token"] for each in shown["bookmarks"] if "token" in each]
+    token = tokens[0] if tokens else "used"
+    if not tokens and shown["status"] != "completed":
+        raise LookupError("no task yet")
+    _act("tell", context, 0)
+    context.resume(token, {"by": context.instance_id})
+    context.publish("told", {"n": 1}, {"order": 1})
+    context.publish("told", {"n": 1}, {"order": 2})
+    context.run(run)
+    return context.dispatch(workflow, {"name": "child-first"})
+
+
+@activity(name="sim_ask", timeout_seconds=1)
+def ask(name: str, context: ActivityContext, answered_after: float = 0) -> None:
+    """Give a callback address out; it is called after so many seconds, once for each time it was given."""
+    _act("ask", context, 0)
+    _world[0].call_back(context.callback_path(name), after=answered_after)
 
 
 def _act(name: str, context: ActivityContext, seconds: float) -> None:

@@ -10,10 +10,19 @@ from typing import Any, ClassVar
 from aftercommit.cancel import cancel
 from aftercommit.client import StartRequest, dispatch, execute
 from aftercommit.delete import delete
-from aftercommit.errors import ConflictError, NotFoundError, RefusedError
+from aftercommit.endpoints import answer
+from aftercommit.errors import ActivationRefusedError, ConflictError, NotFoundError, RefusedError
+from aftercommit.ids import derive_id
 from aftercommit.instances import find_head
 from aftercommit.model import InstanceStatus
-from aftercommit.operations import find_dead_letter, read_stimulus_id, replay, resume_by_token, send_event
+from aftercommit.operations import (
+    call_back,
+    find_dead_letter,
+    read_stimulus_id,
+    replay,
+    resume_by_token,
+    send_event,
+)
 from aftercommit.publish import publish_draft, put_draft, retract
 from aftercommit.views import show_instance
 from tests.simulation.workflows import BY_NAME
@@ -45,11 +54,63 @@ class Start(Call):
     instance_id: str = "parent"
     input: dict[str, Any] = field(default_factory=dict)
     synchronous: bool = False
+    correlation_id: str | None = None
+    refusals = (ActivationRefusedError,)
 
     def make(self, world: Any, deadline: float) -> str:
         """Dispatch, or execute."""
-        request = StartRequest(TENANT, self.definition_id, self.input, instance_id=self.instance_id)
+        request = StartRequest(
+            TENANT, self.definition_id, self.input, self.correlation_id, instance_id=self.instance_id
+        )
         return execute(request, deadline=deadline - 4) if self.synchronous else dispatch(request)
+
+
+@dataclass(frozen=True)
+class Request(Start):
+    """Send a request to the endpoint at the first place of a workflow, under an Idempotency-Key.
+
+    Its instance is named by the key.
+    """
+
+    path: str = ""
+    key: str = "key"
+    instance_id: str = ""
+
+    def __post_init__(self) -> None:
+        """Name the instance as the API does."""
+        object.__setattr__(self, "instance_id", requested_id(self.definition_id, self.key))
+
+    def make(self, world: Any, deadline: float) -> Any:
+        """Send it."""
+        return answer(TENANT, self.request, idempotency_key=self.key, deadline=deadline - 4)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request, as workflows see it."""
+        return {"method": "POST", "path": self.path, "query": {}, "headers": {}, "body": self.key}
+
+    @property
+    def trigger(self) -> dict[str, Any]:
+        """What the instance is born with."""
+        return {"activity_id": "root.activities[0]", "value": self.request}
+
+
+def requested_id(definition_id: str, key: str = "key") -> str:
+    """Return the id of the instance that a request under a key starts."""
+    return derive_id("request", TENANT, definition_id, key)
+
+
+@dataclass(frozen=True)
+class CallBack(Call):
+    """Call a callback address that an activity has given out. Only the first call counts."""
+
+    callback_path: str
+    refusals = (NotFoundError,)
+
+    def make(self, world: Any, deadline: float) -> None:
+        """Call it."""
+        token = self.callback_path.removeprefix("/callbacks/")
+        call_back(TENANT, token, {"method": "POST", "body": "called"})
 
 
 @dataclass(frozen=True)

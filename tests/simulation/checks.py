@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from aftercommit.operations import read_stimulus_id
-from tests.simulation import checks_of_calls
+from tests.simulation import checks_of_activations, checks_of_calls, checks_of_schedules
 from tests.simulation.calls import Complete, Start
 from tests.simulation.checks_of_events import check_events, is_of_event
+from tests.simulation.checks_of_schedules import occurrences_by_id
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
-from tests.simulation.story import Story, Told, plain
+from tests.simulation.story import Story, Told, answered, plain
 
 Violations = Iterator[str]
 ATTEMPTS_MAX = 4  # of a start; and after five workers that died, a step counts as raised
@@ -25,12 +26,15 @@ _OUTCOMES = {"completed": Outcome.COMPLETED, "faulted": Outcome.FAULTED, "cancel
 
 def check_i1_no_ghost(story: Story) -> Violations:
     """No effect exists whose intention is not in a committed checkpoint."""
+    armed = occurrences_by_id(story)
     for told in story.instances.values():
         head = told.head
         if "parent_item_id" not in head:
             continue
         if _comes_from_stimulus(story, head["parent_instance_id"], head["parent_item_id"]):
             continue
+        if head["parent_item_id"] in armed:
+            continue  # checks_of_schedules.py tells what must be true of it
         owner = story.instances.get(head["parent_instance_id"])
         intention = owner.intentions().get(head["parent_item_id"]) if owner else None
         if intention is None:
@@ -65,7 +69,9 @@ def _check_items(story: Story) -> Violations:
 
 
 def _is_answer(story: Story, owner: Told, item_id: str) -> bool:
-    """Whether an item is what a caller has answered a task of its owner with."""
+    """Whether an item is what a caller, or an activity, has answered a task of its owner with."""
+    if item_id in {f"callback-{name}" for name in answered(story)}:
+        return True
     offered = {
         name
         for state in owner.states.values()
@@ -96,7 +102,8 @@ def _comes_from_stimulus(story: Story, owner_id: str, item_id: str) -> bool:
 def _is_asked_for(story: Story, item_id: str) -> bool:
     """Whether a revision has published a stimulus, a caller has sent it, or a dead letter names it."""
     replays = {each["replayed_as"] for each in story.items.values() if "replayed_as" in each}
-    return story.intends(item_id) or item_id in story.requested | replays
+    called = set(story.called.values())
+    return story.intends(item_id) or item_id in story.requested | replays | called
 
 
 def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:
@@ -143,7 +150,8 @@ def check_i2_no_loss(story: Story) -> Violations:
         seen = "attention_at" in item or "replayed_as" in item
         if item["status"] == "failed" and not (seen and item.get("last_error")):
             yield f"item {item_id} of {owner_id} failed, and nobody sees why"
-        if item["status"] == "done" and item["command"] == "start" and not story.children_of(item):
+        childless = item["command"] == "start" and not story.children_of(item)
+        if item["status"] == "done" and childless and not checks_of_activations.is_refused_start(story, item):
             yield f"item {item_id} of {owner_id} is done, and its child does not exist"
 
 
@@ -283,7 +291,7 @@ def check_i6_once_per_wait(story: Story) -> Violations:
             if times > 1:
                 yield f"execution {execution_id} of {told.instance_id} finished {times} times"
     for (owner_id, item_id), item in story.items.items():
-        if item["command"] != "resume" or item["status"] != "done":
+        if item["command"] != "resume" or item["status"] != "done" or "token" in json.loads(item["body"]):
             continue
         told = story.instances[item["instance_id"]]
         bookmark_id = json.loads(item["body"])["bookmark_id"]
@@ -293,6 +301,15 @@ def check_i6_once_per_wait(story: Story) -> Violations:
             command["bookmark_id"] == bookmark_id for command in told.commands("resume")
         ):
             yield f"resume {item_id} of {owner_id} is done, and was never applied"
+
+
+def check_i6_once_per_token(story: Story) -> Violations:
+    """A token that was taken has led to one answer, and what was sent in vain is seen."""
+    for bookmark_id, times in Counter(answered(story)).items():
+        if times > 1:
+            yield f"the token of {bookmark_id} was taken {times} times"
+        if story.item(f"callback-{bookmark_id}") is None:
+            yield f"the token of {bookmark_id} was taken, and nothing completes its task"
 
 
 def check_i7_endings_are_told(story: Story) -> Violations:
@@ -389,13 +406,16 @@ CHECKS = (
     check_i4_fencing,
     check_i5_one_commit,
     check_i6_once_per_wait,
+    check_i6_once_per_token,
     check_i7_endings_are_told,
     check_i9_no_starvation,
     check_one_send_per_claim,
     check_expectations,
     check_no_surprise,
     check_events,
+    *checks_of_activations.CHECKS,
     *checks_of_calls.CHECKS,
+    *checks_of_schedules.CHECKS,
 )
 
 

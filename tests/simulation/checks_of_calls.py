@@ -9,6 +9,7 @@ from typing import Any
 
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.definitions import PUBLISHED
+from aftercommit.endpoints import Answer
 from aftercommit.errors import RefusedError
 from aftercommit.ids import derive_id
 from aftercommit.operations import read_stimulus_id
@@ -226,7 +227,38 @@ def check_answers(story: Story) -> Violations:
             yield f"the callers with the key {key} were told {sorted(names)}"
 
 
+def check_i6_once_per_callback(story: Story) -> Violations:
+    """A callback address that was called has become one stimulus, in the very commit that says so."""
+    born = [(each, call) for call, items in _born(story).items() for each in items]
+    receipts = {
+        plain(change.after)["item_id"]: change.call
+        for change in _changes(story, "instances")
+        if change.after and change.after["row"]["S"].startswith("callback#")
+    }
+    for item, call in born:
+        name = json.loads(item["body"])["stimulus"]["name"] if item["command"] == "stimulus" else ""
+        if name.startswith("callback:") and receipts.get(item["item_id"]) != call:
+            yield f"stimulus {item['item_id']} is not of the commit that says its address was called"
+    for row, item_id in story.called.items():
+        if item_id not in {item["item_id"] for item, _ in born}:
+            yield f"{row} was called, and nothing has come of it"
+    if len(receipts) != len(story.called):
+        yield f"{len(story.called)} callback addresses were called {len(receipts)} times"
+
+
+def check_i1_answers_are_committed(story: Story) -> Violations:
+    """What a caller over HTTP was told is what the instance has committed."""
+    for _, answer in story.world.answers:
+        if not isinstance(answer, Answer) or answer.response is None:
+            continue
+        told = story.instances.get(answer.instance_id)
+        if told is None or answer.response not in [each.get("response") for each in told.states.values()]:
+            yield f"an answer that {answer.instance_id} has not committed"
+
+
 CHECKS = (
+    check_i1_answers_are_committed,
+    check_i6_once_per_callback,
     check_i6_once_per_stimulus,
     check_i8_early_is_not_lost,
     check_i8_oldest_first,

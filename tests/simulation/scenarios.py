@@ -7,7 +7,18 @@ endings and the effects that must come of it.
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.calls import Cancel, Complete, Delete, Publish, Replay, Retract, Send, Start
+from tests.simulation.calls import (
+    Cancel,
+    Complete,
+    Delete,
+    Publish,
+    Replay,
+    Request,
+    Retract,
+    Send,
+    Start,
+    requested_id,
+)
 from tests.simulation.disturbances import (
     delay_stream,
     deploy_later,
@@ -241,6 +252,109 @@ SCENARIOS = (
         seeds=2,
     ),
     Scenario("announcing", (Start("announcing"),), _COMPLETED, {"before": 1, "after": 1}, _QUEUE),
+    Scenario(
+        "multi-use",
+        (Start("listening"), Start("pinging", "other", after=5)),
+        _BOTH,
+        {"ping": 3, "between": 2, "after-pings": 1},
+    ),
+    Scenario(
+        "multi-use-early",
+        (Start("pinging", "other"), Start("listening", after=5)),
+        _BOTH,
+        {"ping": 3, "between": 2, "after-pings": 1},
+        thorough=False,
+    ),
+    Scenario(
+        "multi-use-overlap",
+        (Start("overlapping", correlation_id="r"), Start("ringing", "other", after=5)),
+        _BOTH,
+        {"ring": 2, "stopped": 1, **_times(_CHILD, 2)},
+    ),
+    Scenario(
+        "acting",
+        (
+            Start("asked", "asked"),
+            Start("told", "told"),
+            Start("acting", after=5),
+            # Pending, running or over when it is told to run.
+            Start("grandchild", "lonely", after=5.02),
+        ),
+        {"asked": "completed", "told": "completed", "lonely": "completed", **_COMPLETED},
+        {"answered": 1, "heard": 1, "tell": 1, "after-telling": 1, "deepest": 1, **_CHILD},
+    ),
+    # One of the two finds the task answered, or its token used: its own incident, and nothing else.
+    Scenario(
+        "acting-twice",
+        (Start("asked", "asked"), Start("acting", after=5), Start("acting", "other", after=5)),
+        {"asked": "completed", **_BOTH},
+        {"answered": 1, "tell": 2, "after-telling": 2, **_times(_CHILD, 2)},
+        thorough=False,
+    ),
+    # Which of those that come at once is let in is open, and with faults one may come after the other.
+    Scenario("singleton-at-once", (Start("only-one"), Start("only-one", "other")), {}, seeds=2),
+    Scenario(
+        "singleton-at-its-end",
+        (Start("only-one"), *(Start("only-one", f"other-{n}", after=20.4 + n * 0.01) for n in range(6))),
+        {},
+        seeds=2,
+        thorough=False,
+    ),
+    Scenario(
+        "singleton-in-turn",
+        (Start("only-one"), Start("only-one", "other", after=1_500)),
+        _BOTH,
+        {"only": 2, "only-end": 2},
+    ),
+    Scenario(
+        "one-per-correlation",
+        (
+            Start("one-each", correlation_id="a"),
+            Start("one-each", "other", correlation_id="b"),
+            Start("one-each", "third"),
+            Start("one-each", "fourth"),
+            Start("one-each", "refused", correlation_id="a", after=10),
+        ),
+        {**_BOTH, "third": "completed", "fourth": "completed"},
+        thorough=False,
+    ),
+    Scenario(
+        "singleton-dispatch",
+        (Start("refused-child"),),
+        _COMPLETED,
+        {"long-one": 1, "refused": 1, "after": 1},
+        thorough=False,
+    ),
+    Scenario("singleton-starts", (Start("opening-twice"),), _COMPLETED, {"begun-once": 1}, thorough=False),
+    Scenario(
+        "http-start",
+        (Request("answering", path="orders"), Request("answering", path="orders", after=0.01)),
+        {requested_id("answering"): "completed"},
+        {"answered": 1, "after": 1, **_CHILD},
+    ),
+    # Two requests are two instances; what one is told is its own.
+    Scenario(
+        "http-starts",
+        (Request("answering", path="orders"), Request("answering", path="orders", key="other")),
+        {requested_id("answering"): "completed", requested_id("answering", "other"): "completed"},
+        {"answered": 2, "after": 2, **_times(_CHILD, 2)},
+        thorough=False,
+    ),
+    # However late what died comes to its wait, the callback is still there.
+    Scenario(
+        "early-callback",
+        (Start("asking-early"),),
+        _COMPLETED,
+        {"ask": 1, "called": 1},
+        {"STIMULUS_OPEN_SECONDS": "7200"},
+    ),
+    Scenario(
+        "late-callback",
+        (Start("asking-late"),),
+        _COMPLETED,
+        {"ask": 1, "called": 1},
+        {"STIMULUS_OPEN_SECONDS": "7200"},
+    ),
     Scenario("outgrowing", (Start("outgrowing"),), _FAULTED, {"a": 1, "b": 1}),
     Scenario("continuing", (Start("continuing"),), _FAULTED, _CHILD),
     Scenario(
@@ -371,6 +485,20 @@ SCENARIOS = (
         races={"begun": 3, "version-a": 3},
         dead=frozenset({"late"}),
         thorough=False,
+    ),
+    # A new version comes just as a time is due, and the end as another one is; far apart, so that no fault
+    # turns their order around.
+    Scenario(
+        "schedules",
+        (),
+        {},
+        calls=(
+            Publish("clocked_a"),
+            Publish("clocked_b", after=1200),
+            Retract("clocked", after=2400),
+        ),
+        races={"clock-a": 4, "clock-b": 4},
+        drops=True,
     ),
     # The message comes shortly before the last attempt, or shortly after; faults turn that around, and how it
     # ends with it: only the invariants hold.

@@ -4,14 +4,16 @@ Read from the rows themselves rather than through the runtime's own reading, so 
 misreads is seen. Only the engine is the runtime's: folding is its job.
 """
 
+import base64
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from aftercommit import clock, engine
 from aftercommit.definition import Definition, read_definition
 from aftercommit.model import Decision, InstanceStatus, Intention, Parent, State, command_from_json
-from tests.simulation.calls import Send
+from tests.simulation.calls import Request, Send
 from tests.simulation.dynamodb import Item
 from tests.simulation.scenario import Scenario
 from tests.simulation.world import World
@@ -69,6 +71,7 @@ class Story:
     definitions: dict[tuple[str, str, int], Definition]  # by (owner, id, version)
     requested: frozenset[str]  # ids of the stimuli that callers have asked for
     deleted: frozenset[str]  # keys of the instances that were deleted
+    called: dict[tuple[str, str], str]  # the stimulus of each callback address that was called, by row
 
     def item(self, item_id: str) -> Plain | None:
         """Return the item of an id, whoever owns it."""
@@ -94,6 +97,17 @@ class Story:
         ]
 
 
+def answered(story: Story) -> list[str]:
+    """Return the bookmarks whose tokens activities have sent, once for each that was taken."""
+    bodies = [
+        json.loads(item["body"])
+        for item in story.items.values()
+        if item["command"] == "resume" and item["status"] == "done"
+    ]
+    tokens = [body["token"] for body in bodies if "token" in body]
+    return [json.loads(base64.urlsafe_b64decode(f"{token}==="))[2] for token in tokens]
+
+
 def read_story(scenario: Scenario, world: World) -> Story:
     """Read a quiet world; what was deleted there is read as it last was."""
     definitions = _read_definitions(world)
@@ -116,14 +130,13 @@ def read_story(scenario: Scenario, world: World) -> Story:
             instances[key].rows.append(plain(item))
         elif key in instances and name.startswith("incident#"):
             instances[key].incidents.append(plain(item))
-    triggers = {
-        item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
-        for item in _rows_of(world, "outbox", deleted).values()
-        if item.get("command") == {"S": "start"} and item["body"].get("S", "{").endswith("}")
-    }
+    # From all that there ever was: a time of a schedule goes with its start.
+    triggers = _read_triggers(
+        scenario, (change.after for change in world.changes if change.table == "outbox" and change.after)
+    )
     for told in instances.values():
         try:
-            _fold(told, definitions, triggers.get(told.head.get("parent_item_id", "")))
+            _fold(told, definitions, triggers.get(told.head.get("parent_item_id", told.instance_id)))
         except Exception as error:  # noqa: BLE001 - a row that cannot be folded is a finding of its own
             told.unreadable = repr(error)
     items, requested = {}, set()
@@ -133,7 +146,19 @@ def read_story(scenario: Scenario, world: World) -> Story:
         else:
             items[str(item["owner_id"]), str(item["item_id"])] = item
     by_id = {each.instance_id: each for each in instances.values()}
-    return Story(scenario, world, by_id, items, definitions, frozenset(requested), deleted)
+    called = {key: item["item_id"]["S"] for key, item in rows if key[1].startswith("callback#")}
+    return Story(scenario, world, by_id, items, definitions, frozenset(requested), deleted, called)
+
+
+def _read_triggers(scenario: Scenario, items: Iterable[Item]) -> dict[str, Plain | None]:
+    """Return what instances were born with, by the item that started them, else by their id."""
+    by_item: dict[str, Plain | None] = {
+        item["item_id"]["S"]: json.loads(item["body"]["S"]).get("trigger")
+        for item in items
+        if item.get("command") == {"S": "start"} and item["body"].get("S", "{").endswith("}")
+    }
+    by_request = (each for each in scenario.starts if isinstance(each, Request))
+    return by_item | {each.instance_id: each.trigger for each in by_request}
 
 
 def _read_definitions(world: World) -> dict[tuple[str, str, int], Definition]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from aftercommit import (
+    Break,
     Correlate,
     Delay,
     DispatchWorkflow,
@@ -10,19 +11,23 @@ from aftercommit import (
     Fault,
     Finish,
     Fork,
+    HttpEndpoint,
     If,
     PublishEvent,
     RunTask,
     Sequence,
     SetVariable,
+    StartAt,
     Step,
+    Timer,
     While,
     Workflow,
+    WriteHttpResponse,
     expr,
     inputs,
     var,
 )
-from tests.simulation.activities import act, flaky, kill, long, queue, refuse
+from tests.simulation.activities import act, ask, flaky, kill, long, queue, refuse, tell
 
 child = Workflow(
     "child",
@@ -239,6 +244,127 @@ announcing = Workflow(
     ),
 )
 
+listening = Workflow(
+    "listening",
+    root=Sequence(
+        Event("ping", each=Sequence(Step(act, name="ping"), If(var.x.last == 1, then=Break())), result="x"),
+        Step(act, name="after-pings"),
+    ),
+)
+# With steps between, so that each has an instant of its own.
+pinging = Workflow(
+    "pinging",
+    root=Sequence(
+        PublishEvent("ping", input={"last": 0}),
+        Step(act, name="between"),
+        PublishEvent("ping", input={"last": 0}),
+        Step(act, name="between"),
+        PublishEvent("ping", input={"last": 1}),
+    ),
+)
+overlapping = Workflow(
+    "overlapping",
+    root=Sequence(
+        Fork(
+            Event("ring", each=Sequence(Step(act, name="ring"), Delay(20), _dispatch("child"))),
+            Event("stop"),
+            wait="any",
+        ),
+        Step(act, name="stopped"),
+    ),
+)
+ringing = Workflow(
+    "ringing",
+    root=Sequence(
+        PublishEvent("ring", correlation_id="r"),
+        PublishEvent("ring", correlation_id="r"),
+        Delay(1_500),
+        PublishEvent("stop"),
+    ),
+)
+asked = Workflow("asked", root=Sequence(RunTask("t", result="x"), Step(act, name="answered")), output=var.x)
+told = Workflow(
+    "told",
+    root=Sequence(
+        Event("told", payload={"n": 1}, result="a"),
+        Event("told", payload={"n": 1}, result="b"),
+        Step(act, name="heard"),
+        If(var.b.order == 2, then=Finish(), otherwise=Fault("out of order")),
+    ),
+)
+acting = Workflow(
+    "acting",
+    root=Sequence(
+        Step(tell, task_of="asked", run="lonely", workflow="child"), Step(act, name="after-telling")
+    ),
+)
+only_one = Workflow(
+    "only-one",
+    activation="singleton",
+    root=Sequence(Step(act, name="only"), Delay(20), Step(act, name="only-end")),
+)
+one_each = Workflow(
+    "one-each", activation="correlation", root=Sequence(Step(act, name="each"), Delay(20), Finish())
+)
+# Lives longer than any fault holds up what comes after it.
+long_one = Workflow(
+    "long-one", activation="singleton", root=Sequence(Step(act, name="long-one"), Delay(6_000))
+)
+refused_child = Workflow(
+    "refused-child",
+    root=Sequence(
+        DispatchWorkflow("long-one"),
+        Delay(1_500),
+        DispatchWorkflow("long-one"),
+        DispatchWorkflow("long-one", wait=True, result="x", on={"DispatchFailed": Step(act, name="refused")}),
+        If(
+            var.x.error.type == "ActivationRefusedError",
+            then=Step(act, name="after"),
+            otherwise=Fault("the refusal was not told"),
+        ),
+    ),
+)
+beginning_once = Workflow(
+    "beginning-once",
+    activation="singleton",
+    root=Sequence(Event("begin-once", starts=True), Step(act, name="begun-once"), Delay(6_000)),
+)
+opening_twice = Workflow(
+    "opening-twice",
+    root=Sequence(
+        PublishEvent("begin-once"),
+        Delay(1_500),
+        PublishEvent("begin-once"),
+        If(expr("1 = 2"), then=DispatchWorkflow("beginning-once")),
+    ),
+)
+answering = Workflow(
+    "answering",
+    root=Sequence(
+        HttpEndpoint("orders", methods=["POST"], starts=True, result="request"),
+        Step(act, name="answered"),
+        WriteHttpResponse(201, body=var.request.body),
+        _dispatch("child", wait=True),
+        Step(act, name="after"),
+    ),
+    output=var.request.body,
+)
+asking_early = Workflow(
+    "asking-early",
+    root=Sequence(
+        Step(ask, name="x"), Delay(20), HttpEndpoint(name="x", result="x"), Step(act, name="called")
+    ),
+    output=var.x.body,
+)
+asking_late = Workflow(
+    "asking-late",
+    root=Sequence(
+        Step(ask, name="x", answered_after=20),
+        HttpEndpoint(name="x", result="x"),
+        Step(act, name="called"),
+    ),
+    output=var.x.body,
+)
 rounding = Workflow(
     "rounding",
     root=Sequence(
@@ -286,6 +412,21 @@ def _version(name: str) -> Workflow:
 
 
 version_a, version_b = _version("version-a"), _version("version-b")
+
+
+def _clocked(name: str) -> Workflow:
+    """Return a version of one workflow: it starts every ten minutes, and once after 1,500 seconds."""
+    return Workflow(
+        "clocked",
+        root=Fork(
+            Sequence(Timer(600, starts=True), Step(act, name=name)),
+            StartAt("2030-03-17T18:11:40Z", starts=True),
+            wait="any",
+        ),
+    )
+
+
+clocked_a, clocked_b = _clocked("clock-a"), _clocked("clock-b")
 
 BY_NAME = {name: each for name, each in list(globals().items()) if isinstance(each, Workflow)}
 # Of several versions, the first: what else there is, scenarios publish themselves.

@@ -20,9 +20,9 @@ from aftercommit import clock, commands, sweep
 from aftercommit.burst import Worker
 from aftercommit.deliver import deliver
 from aftercommit.deliver_events import deliver_events
-from aftercommit.errors import RefusedError, TryLaterError
+from aftercommit.errors import ActivationRefusedError, RefusedError, TryLaterError
 from tests.simulation import calls
-from tests.simulation.accounts import Announcement, Call, Change, Effect
+from tests.simulation.accounts import Announcement, Call, Change, Effect, Refusal
 from tests.simulation.boundary import SERVICES, Boundary, refuse
 from tests.simulation.dynamodb import DynamoDB, Item, failed
 from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
@@ -73,6 +73,7 @@ class World:
         self.calls = 0
         self.effects: list[Effect] = []
         self.changes: list[Change] = []
+        self.refusals: list[Refusal] = []
         self.dead_letters: list[str] = []
         self.answers: list[tuple[calls.Call, Any]] = []  # what the callers were told, refusals included
         self.trace: list[Call] = []
@@ -350,12 +351,17 @@ class World:
 
         self.plan(after, call)
 
+    def call_back(self, path: str, *, after: float) -> None:
+        """Let somebody call a callback address after so many seconds."""
+        self.ask(calls.CallBack(path, after=after))
+
     def ask(self, call: calls.Call) -> None:
         """Let somebody call the API, and call again until it answers."""
         self._pending += 1
         patient_until = self.at + call.after + PATIENCE_SECONDS
 
         def serve() -> None:
+            asked_at = self.at
             try:
                 answer = call.make(self, self.at + API_SECONDS)
             except calls.NotYetError:
@@ -364,6 +370,9 @@ class World:
                 answer = None
             except RefusedError as error:
                 answer = error
+                if isinstance(error, ActivationRefusedError):
+                    refusal = Refusal(str(call.instance_id), error.holder, asked_at, self.at)
+                    self.refusals.append(refusal)
             self.answers.append((call, answer))
 
         def ended(task: Task) -> None:

@@ -184,6 +184,7 @@ def test_the_catalogue_is_what_a_tree_may_name():
     assert sorted(TYPES) == [
         "Break",
         "Correlate",
+        "Cron",
         "Delay",
         "DispatchWorkflow",
         "Event",
@@ -192,23 +193,35 @@ def test_the_catalogue_is_what_a_tree_may_name():
         "Flowchart",
         "ForEach",
         "Fork",
+        "HttpEndpoint",
         "If",
         "ParallelForEach",
         "PublishEvent",
         "RunTask",
+        "SendHttpRequest",
         "Sequence",
         "SetVariable",
         "StartAt",
         "Step",
         "Switch",
+        "Timer",
         "Try",
         "While",
+        "WriteHttpResponse",
     ]
 
 
 def test_only_what_gives_something_has_a_result():
     giving = {name for name, each in TYPES.items() if "result" in each.properties}
-    assert giving == {"DispatchWorkflow", "Event", "RunTask", "Step"}
+    times = {"Cron", "StartAt", "Timer"}
+    assert giving == times | {
+        "DispatchWorkflow",
+        "Event",
+        "HttpEndpoint",
+        "RunTask",
+        "SendHttpRequest",
+        "Step",
+    }
 
 
 def test_a_property_that_an_activity_lacks_is_refused():

@@ -356,10 +356,11 @@ def _choose(state, kind, number):
         return None
     step = state.ready[number % len(state.ready)]
     if kind == "raise":
-        return Raise(step, Failure("E", "e"))
+        return Raise(step, Failure(["E", "HttpTimeoutError"][number % 2], "e"))
     if kind == "retry":
         return Raise(step, Failure("E", "e"), "2026-11-30T21:45:25.000Z")
-    return StepFinished(step, [number, "", None, {"a": [number]}][number % 4])
+    results = [number, "", None, {"a": [number]}, {"status": 200, "body": number}, {"status": 404}]
+    return StepFinished(step, results[number % len(results)])
 
 
 def _end_wait(bookmark, kind, number):

@@ -8,6 +8,7 @@ import pytest
 import aftercommit
 
 ROOT = Path(aftercommit.__file__).parent
+CLI = ROOT.parents[2] / "cli"
 
 LEVELS = [
     # facts and the outside world, one place each
@@ -15,11 +16,12 @@ LEVELS = [
     {"model", "settings"},
     # what definitions are made of
     {"schedules"},
-    {"intentions", "sandbox", "sizes"},
+    {"http_parts", "intentions", "sandbox", "sizes", "tokens"},
     {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
     {"events", "functions", "journal"},
+    {"http_call"},
     {
         "activities.correlate",
         "activities.dispatch_workflow",
@@ -28,6 +30,7 @@ LEVELS = [
         "activities.finish",
         "activities.flowchart",
         "activities.fork",
+        "activities.http_endpoint",
         "activities.loops",
         "activities.sequence",
         "activities.set_variable",
@@ -36,16 +39,16 @@ LEVELS = [
         "activities.timers",
         "activities.try_",
     },
-    {"activities.if_"},
+    {"activities.if_", "activities.send_http_request"},
     {"activities"},
-    {"definition"},
+    {"catalogue", "definition"},
     {"engine", "workflow"},
     # what is stored and sent
     {"queue", "statements", "tables"},
     {"requests", "writes"},
-    {"bookmarks", "definitions", "incidents"},
+    {"activations", "bookmarks", "definitions", "incidents"},
     {"instances", "outbox", "triggers"},
-    {"checkpoint", "event_items", "occurrences", "sinks.sink", "tokens"},
+    {"callbacks", "checkpoint", "event_items", "occurrences", "sinks.sink"},
     {"sinks.bus", "sinks.queue", "sinks.stimuli", "sinks.webhook"},
     {"sinks"},
     {"burst"},
@@ -62,7 +65,8 @@ LEVELS = [
         "start",
         "stimulate",
     },
-    {"client", "commands", "direct", "sweep", "views"},
+    {"client", "commands", "definition_views", "direct", "sweep", "views"},
+    {"endpoints"},
     {"__init__"},
 ]
 
@@ -114,6 +118,12 @@ def test_every_module_has_exactly_one_level():
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_from_lower_levels_only(module):
     assert violations(module, MODULES[module].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", sorted(CLI.rglob("*.py")), ids=lambda each: each.stem)
+def test_the_command_line_imports_nothing_of_the_runtime(path):
+    if "starter" not in path.parts:  # that is a user's own project
+        assert imports_of(path.read_text(encoding="utf-8")) == set()
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,12 @@ def _node(kind, required, optional):
     return st.fixed_dictionaries({"type": st.just(kind), **required}, optional=optional)
 
 
+EVENTS = {
+    "payload": VALUE_MAPS,
+    "starts": st.booleans(),
+    "scope": st.sampled_from(["all", "activity"]),
+    "result": NAMES,
+}
 LEAVES = (
     _node("Step", {"activity": NAMES}, {"inputs": VALUE_MAPS, "retry": RETRIES, "result": NAMES})
     | _node("SetVariable", {"variable": NAMES}, {"value": VALUES})
@@ -38,13 +44,20 @@ LEAVES = (
     | _node("Correlate", {"correlation_id": TEXTS | EXPRESSIONS}, {})
     | _node("Delay", {"seconds": st.integers(0, 99) | EXPRESSIONS}, {})
     | _node("StartAt", {"at": INSTANTS | EXPRESSIONS}, {})
-    | _node("Event", {"name": NAMES}, {"payload": VALUE_MAPS, "starts": st.booleans(), "result": NAMES})
+    | _node("Event", {"name": NAMES}, EVENTS)
     | _node(
         "PublishEvent",
         {"name": NAMES},
         {"payload": VALUE_MAPS, "input": VALUES, "correlation_id": TEXTS, "local": st.booleans()},
     )
     | _node("RunTask", {"name": NAMES}, {"inputs": VALUE_MAPS, "result": NAMES})
+    | _node("HttpEndpoint", {"name": NAMES | EXPRESSIONS}, {"result": NAMES})
+    | _node(
+        "HttpEndpoint",
+        {"starts": st.just(value=True), "path": st.sampled_from(["a", "orders/new", "v1.0/~x"])},
+        {"methods": st.just(["PUT", "POST"]), "registers_none": st.just(value=True), "result": NAMES},
+    )
+    | _node("WriteHttpResponse", {}, {"status": st.integers(100, 700), "headers": VALUE_MAPS, "body": VALUES})
 )
 ITEMS = st.lists(SCALARS, max_size=3)
 CONDITIONS = st.booleans() | EXPRESSIONS
@@ -114,9 +127,25 @@ def _composites(inner):
         | _node("While", {"condition": st.just(value=False) | EXPRESSIONS, "body": _with_break(inner)}, {})
         | _node("ForEach", {"items": ITEMS | EXPRESSIONS, "body": _with_break(inner)}, loop)
         | _node("ParallelForEach", {"items": ITEMS | EXPRESSIONS, "body": _with_break(inner)}, loop)
+        | _node("Event", {"name": NAMES, "each": _with_break(inner)}, EVENTS)
         | _node("Try", {"body": inner}, {"handler": inner, "finally": inner, "errors": ERRORS})
         | _dispatches(inner, wait=True, endings=["Completed", *BAD_ENDINGS])
         | _dispatches(inner, wait=False, endings=["Dispatched"])
+        | _node(
+            "SendHttpRequest",
+            {"url": st.sampled_from(["https://example.com/a?b=c", "{% inputs.a %}"])},
+            {
+                "method": st.sampled_from(["GET", "POST"]),
+                "headers": st.just({"x-a": "b"}) | VALUE_MAPS,
+                "body": VALUES,
+                "timeout_seconds": st.integers(1, 600),
+                "retry": RETRIES,
+                "on": st.dictionaries(
+                    st.sampled_from(["200", "4xx", "Timeout", "Failed"]), inner, max_size=3
+                ),
+                "result": NAMES,
+            },
+        )
         | _flowcharts(inner)
     )
 
@@ -133,6 +162,7 @@ DEFINITIONS = st.fixed_dictionaries(
             optional={
                 "commit": st.sampled_from(["step", "burst"]),
                 "incidents": st.sampled_from(["fault", "continue"]),
+                "activation": st.sampled_from(["always", "singleton", "correlation"]),
             },
         ),
     },

@@ -15,8 +15,12 @@ from aftercommit.writes import Put
 
 
 def stimulus_id_of(stimulus: dict[str, Json]) -> str:
-    """Derive what a stimulus is matched by: its name, and its payload whatever the order of its members."""
-    return derive_id("stimulus", stimulus["name"], canonical(stimulus["payload"]))
+    """Derive what a stimulus is matched by: its name, and its payload whatever the order of its members.
+
+    And the waiting execution, if it is for one only.
+    """
+    named = [stimulus["execution_id"]] if "execution_id" in stimulus else []
+    return derive_id("stimulus", stimulus["name"], canonical(stimulus["payload"]), *named)
 
 
 def bookmark_put(

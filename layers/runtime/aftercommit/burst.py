@@ -32,6 +32,7 @@ from aftercommit.model import (
     Raise,
     Start,
     State,
+    Stimulate,
 )
 from aftercommit.outbox import open_stimuli
 from aftercommit.queue import Message, Sending, send
@@ -130,6 +131,10 @@ class Burst:
             if not self.applied and not self.ack_unapplied:
                 self.pending.ack = None
         self._finish_agenda()
+        if isinstance(first, Stimulate) and self.pending.ack and self._goes_on():
+            # Before its first step: which stimulus comes first here is decided by this commit alone, and an
+            # execution that has had an effect must not turn out to be another one's.
+            self._commit_step()
         if stalled >= most and self._goes_on():
             self._stop_killer()
 
@@ -208,7 +213,8 @@ class Burst:
 
     def _seconds_needed(self, execution: Execution) -> float:
         try:
-            return find_function(self._step(execution).activity).timeout_seconds
+            step = self._step(execution)
+            return step.seconds_needed(find_function(step.activity))
         except UnknownActivityError:
             return 0
 
@@ -220,8 +226,9 @@ class Burst:
 
     def _run_step(self, execution: Execution) -> Command:
         started_at = clock.to_text(clock.now())
+        step = self._step(execution)
         try:
-            function = find_function(self._step(execution).activity)
+            function = find_function(step.activity)
         except UnknownActivityError as error:
             # Tried again until the code is there: a deploy that is rolled back heals what it broke.
             retry_at = clock.to_text(clock.now() + UNKNOWN_ACTIVITY_DELAY_SECONDS)
@@ -234,6 +241,7 @@ class Burst:
             tenant=self.held.tenant,
             deadline=self.worker.deadline,
             depth=self.state.depth,
+            secret=self.held.head.secret,
         )
         with logger.append_context_keys(
             activity_id=execution.activity_id,
@@ -241,7 +249,7 @@ class Burst:
             attempt=context.attempt,
         ):
             try:
-                result = function.run(execution.memory["inputs"], context)
+                result = step.run(function, execution.memory["inputs"], context)
             except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
                 logger.info("step raised", extra={"error_type": type(error).__name__})
                 return self._raised(execution, failure_of(error), started_at=started_at)
@@ -259,9 +267,7 @@ class Burst:
 
     def _policy(self, execution: Execution) -> Retry:
         step = self._step(execution)
-        if step.retry is not None:
-            return Retry.from_json(step.retry)
         try:
-            return find_function(step.activity).retry
+            return step.policy(find_function(step.activity))
         except UnknownActivityError:
-            return NO_RETRY
+            return NO_RETRY if step.retry is None else Retry.from_json(step.retry)

@@ -11,6 +11,7 @@ from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.condition import Condition
 
 from aftercommit import clock, engine
+from aftercommit.activations import release_activation
 from aftercommit.bookmarks import bookmark_put, remove_bookmarks, stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import derive_event_owner, new_token
@@ -134,6 +135,10 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
     head = Update("head", HeadRow(held.head.instance_key, "head"), actions, fence)
     _commit(held, pending, row, [_revision_put(row), *snapshot_puts, *_effects(held, pending, at), head])
     _remove_old_snapshot(held, snapshot_puts)
+    if status.ended:
+        # After the commit: before, another could begin beside one that goes on after all. A death in between
+        # is cured by the next start, which finds the holder ended.
+        release_activation(held.head)
 
 
 def _revision_row(held: Held, pending: Pending, at: float) -> RevisionRow:

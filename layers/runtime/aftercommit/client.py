@@ -7,6 +7,7 @@ hurries it is only a hint, for the sweep finds what is pending.
 from dataclasses import dataclass
 
 from aftercommit import clock
+from aftercommit.activations import commit_birth
 from aftercommit.burst import Burst, Worker
 from aftercommit.definition import find_name_fault
 from aftercommit.definitions import find_owner_and_version, load_definition
@@ -29,7 +30,16 @@ from aftercommit.queue import Message, Sending, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
 from aftercommit.tables import HeadRow
-from aftercommit.writes import commit
+
+
+@dataclass(frozen=True)
+class StartPoint:
+    """Where in which version of a definition an instance is started, and with what HTTP request."""
+
+    owner: str
+    version: int
+    activity_id: str
+    request: dict[str, Json]
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ class StartRequest:
     instance_id: str | None = None
     idempotency_key: str | None = None
     channel: str | None = None
+    start_point: StartPoint | None = None
 
     def is_repeatable(self) -> bool:
         """Whether the caller names the instance, so that asking again can meet it."""
@@ -50,7 +61,12 @@ class StartRequest:
 
     def fingerprint(self) -> str:
         """Return a digest of what is asked for."""
-        return derive_fingerprint(dumps([self.definition_id, self.input, self.correlation_id, self.channel]))
+        asked: list[Json] = [self.definition_id, self.input, self.correlation_id, self.channel]
+        if self.start_point:
+            # Headers tell of the sending, and differ each time.
+            request = self.start_point.request.items()
+            asked.append({name: value for name, value in request if name != "headers"})
+        return derive_fingerprint(dumps(asked))
 
 
 def dispatch(request: StartRequest) -> str:
@@ -62,7 +78,7 @@ def dispatch(request: StartRequest) -> str:
     birth = _prepare(request)
     queue_url_of(request.channel)
     try:
-        commit([*birth_puts(birth, clock.now())])
+        commit_birth([*birth_puts(birth, clock.now())])
     except ConditionFailedError:
         _meet_existing(request, birth)
     else:
@@ -80,7 +96,7 @@ def execute(request: StartRequest, *, deadline: float) -> str:
     worker = Worker(deadline, fresh=False)
     puts = birth_puts(birth, clock.now(), lease_until=deadline + LEASE_MARGIN_SECONDS)
     try:
-        commit([*puts])
+        commit_birth([*puts])
     except ConditionFailedError:
         if not _is_own(head_of(puts)):
             _meet_existing(request, birth)
@@ -125,7 +141,11 @@ def _hurry(tenant: str, instance_id: str, channel: str | None) -> None:
 
 
 def _prepare(request: StartRequest) -> Birth:
-    owner, version = find_owner_and_version(request.tenant, request.definition_id)
+    at = request.start_point
+    if at:
+        owner, version = at.owner, at.version
+    else:
+        owner, version = find_owner_and_version(request.tenant, request.definition_id)
     definition = load_definition(owner, request.definition_id, version)
     inputs = check_inputs(definition.inputs, request.input)
     if size_of(request.input) > INPUT_BYTES_MAX:
@@ -137,6 +157,7 @@ def _prepare(request: StartRequest) -> Birth:
         definition=definition,
         inputs=inputs,
         correlation_id=request.correlation_id,
+        trigger={"activity_id": at.activity_id, "value": at.request} if at else None,
         request_fingerprint=request.fingerprint() if request.is_repeatable() else None,
     )
 

@@ -22,7 +22,7 @@ from aftercommit.outbox import find_item, set_aside
 from aftercommit.queue import Message, Sending, postpone, read_message, send
 from aftercommit.queue import set_aside as set_message_aside
 from aftercommit.resume import resume
-from aftercommit.run import run
+from aftercommit.run import run, run_item
 from aftercommit.start import start
 from aftercommit.stimulate import stimulate
 from aftercommit.tables import key_of
@@ -30,6 +30,7 @@ from aftercommit.tables import key_of
 _COMMANDS = {
     ItemCommand.START: start,
     ItemCommand.RESUME: resume,
+    ItemCommand.RUN: run_item,
     ItemCommand.CANCEL: cancel_child,
     ItemCommand.STIMULUS: stimulate,
 }

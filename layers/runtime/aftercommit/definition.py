@@ -10,7 +10,7 @@ from aftercommit.activities import TYPES, Activity, Break, Step
 from aftercommit.activities.activity import CHILD_KINDS, Property
 from aftercommit.activities.flowchart import are_connections
 from aftercommit.errors import DefinitionRefusedError
-from aftercommit.ids import derive_fingerprint
+from aftercommit.ids import derive_fingerprint, derive_id
 from aftercommit.limits import (
     DEFINITION_BYTES_MAX,
     EXPRESSIONS_WORK_MAX,
@@ -26,6 +26,7 @@ _VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "commit": ("step", "burst"),
     "incidents": ("fault", "continue"),
+    "activation": ("always", "singleton", "correlation"),
 }
 _ROOTS = ("inputs", "var")  # what an expression can speak of
 _TOP = {"id", "version", "inputs", "root", "output", "options"}
@@ -43,6 +44,7 @@ class Definition:
     output: Json
     commit: str
     incidents: str
+    activation: str
     root: Activity
     data: dict[str, Json]  # the tree as it was written, without its version
     activities: dict[str, Activity] = field(default_factory=dict)
@@ -51,6 +53,22 @@ class Definition:
     def fingerprint(self) -> str:
         """A digest of everything but the version: equal trees have equal ones."""
         return derive_fingerprint(dumps(_sorted(self.data)))
+
+    def derive_activation_id(self, correlation_id: str | None) -> str | None:
+        """Derive what one live instance at a time may hold; None for a start that nothing limits.
+
+        The version has no part in it: a new one waits for the end of what runs on an old one.
+        """
+        if self.activation == "singleton":
+            return derive_id("activation", self.definition_id, "")
+        if self.activation == "correlation" and correlation_id:
+            return derive_id("activation", self.definition_id, correlation_id)
+        return None
+
+    @property
+    def gives_tokens(self) -> bool:
+        """Whether its instances may give tokens out, and so need a secret to prove them by."""
+        return any(each.gives_tokens() for each in self.activities.values())
 
     def schedules(self) -> dict[str, dict[str, Json]]:
         """Return the schedule of each start point that has one, by activity id."""
@@ -88,6 +106,7 @@ def read_definition(
         output=data.get("output"),
         commit=options.get("commit", "step"),
         incidents=options.get("incidents", "fault"),
+        activation=options.get("activation", "always"),
         root=root,
         data={key: value for key, value in data.items() if key != "version"},
         activities=reader.activities,
@@ -170,7 +189,7 @@ class _Reader:
     def _check_whole(self, read: Activity, path: str) -> None:
         """Check what no single property can tell."""
         self.fault_all([(f"{path}.{place}", message) for place, message in read.find_faults()])
-        name: Json = read.activity if isinstance(read, Step) else None
+        name: Json = read.activity if isinstance(read, Step) and "activity" in read.properties else None
         if isinstance(name, str) and self.known is not None and name not in self.known:
             self.fault(f"{path}.activity", f'the deployed code has no activity named "{name}"')
         if isinstance(read, Break) and not self.loops:

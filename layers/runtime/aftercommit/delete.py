@@ -4,6 +4,7 @@ A day is longer than any frozen sandbox lives, so no late writer finds its rows 
 """
 
 from aftercommit import clock
+from aftercommit.activations import release_activation
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
 from aftercommit.instances import find_head
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
@@ -56,4 +57,5 @@ def remove_rows(head: HeadRow) -> None:
     for row in rows:
         if row.row != "head":
             RevisionRow(head.instance_key, row.row).delete()
+    release_activation(head)
     HeadRow(head.instance_key, "head").delete()

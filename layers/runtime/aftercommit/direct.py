@@ -4,26 +4,26 @@ The engine is the real one; the queue and the tables are lists in memory, and ti
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, cast
 
 from aftercommit import clock, engine
-from aftercommit.activities import PublishEvent, RunTask
-from aftercommit.activities.event import event_name
+from aftercommit.activities import PublishEvent, RunTask, Step
+from aftercommit.activities.http_endpoint import callback_name, http_stimulus
 from aftercommit.definition import Definition
-from aftercommit.errors import InputRefusedError, UnknownActivityError
+from aftercommit.errors import ActivationRefusedError, InputRefusedError, UnknownActivityError
 from aftercommit.functions import (
     NO_RETRY,
     ActivityContext,
     ActivityFunction,
-    Retry,
     failure_of,
     find_function,
 )
 from aftercommit.ids import derive_id
-from aftercommit.intentions import intend_stimulus
+from aftercommit.intentions import event_name, intend_stimulus
 from aftercommit.model import (
+    Bookmark,
     Cancel,
     Command,
     Continue,
@@ -61,13 +61,45 @@ class DirectResult:
     definition_id: str
     inputs: dict[str, Json]
     correlation_id: str | None = None
+    response: dict[str, Json] | None = None  # what a WriteHttpResponse has written
     events: list[dict[str, Json]] = field(default_factory=list)  # told to sinks, by all of them
+
+
+@dataclass(frozen=True)
+class Request:
+    """An HTTP request that starts the workflow at its HttpEndpoint."""
+
+    path: str
+    method: str = "GET"
+    query: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    body: Json = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as the workflow sees it."""
+        return {**asdict(self), "headers": {name.lower(): value for name, value in self.headers.items()}}
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A request to the callback address that an HttpEndpoint waits for under `name`."""
+
+    name: str
+    body: Json = None
+    method: str = "POST"
+    query: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as the workflow sees it."""
+        return Request("callbacks", self.method, self.query, self.headers, self.body).to_json()
 
 
 @dataclass
 class _Instance:
     definition: Definition
     state: State
+    activation_id: str | None  # what it holds while it lives
     journal: list[dict[str, Json]] = field(default_factory=list)
 
 
@@ -91,10 +123,12 @@ class _World:
         self.due: deque[tuple[float, Intention, str]] = deque()
         self.events: list[dict[str, Json]] = []  # told to sinks
         self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
+        self.callbacks: list[Callback] = []  # those that nothing waits for yet
+        self.called: set[tuple[str, str]] = set()  # (instance id, name): an address is good once
         self.now = clock.now()
 
     def create(self, definition: Definition, state: State) -> _Instance:
-        instance = _Instance(definition, state)
+        instance = _Instance(definition, state, definition.derive_activation_id(state.correlation_id))
         self.instances[state.instance_id] = instance
         self.run(instance, Start())
         return instance
@@ -119,7 +153,7 @@ class _World:
 
     def call(self, instance: _Instance, execution_id: str) -> Command:
         execution = instance.state.executions[execution_id]
-        step: Any = instance.definition.activities[execution.activity_id]
+        step = cast("Step", instance.definition.activities[execution.activity_id])
         context = ActivityContext(
             idempotency_key=execution_id,
             attempt=execution.attempt,
@@ -128,12 +162,13 @@ class _World:
             tenant=self.tenant,
             deadline=self.now + 60,
             depth=instance.state.depth,
+            secret="direct" if instance.definition.gives_tokens else None,
         )
         retry = NO_RETRY
         try:
             function = self.function(step.activity)
-            retry = Retry.from_json(step.retry) if step.retry else function.retry
-            result = function.run(execution.memory["inputs"], context)
+            retry = step.policy(function)
+            result = step.run(function, execution.memory["inputs"], context)
         except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
             failure = failure_of(error)
             at = retry.next_attempt_at(
@@ -150,6 +185,8 @@ class _World:
             if replaced is None:
                 raise
             return ActivityFunction(name, replaced, NO_RETRY, 0, _takes_context(replaced))
+        if replaced is None and known.built_in:
+            raise NotImplementedError(f"nothing is sent here: give a function for {name!r} in activities")
         if replaced is None:
             return known
         return replace(known, call=replaced, takes_context=_takes_context(replaced))
@@ -160,7 +197,7 @@ class _World:
         Events and tasks take no time: what waits for one that is there goes on before any is skipped.
         """
         while True:
-            if self.apply_stimulus() or self.complete_task():
+            if self.apply_stimulus() or self.call_back() or self.complete_task():
                 continue
             if not self.due:
                 return
@@ -175,6 +212,9 @@ class _World:
             case ItemCommand.START:
                 self.start(intention, owner_id)
             case ItemCommand.RESUME:
+                if "token" in body:
+                    self.answer(body)
+                    return
                 told = Resume(body["bookmark_id"], body["outcome"], body.get("value"))
                 self.run(self.instances[body["instance_id"]], told)
             case ItemCommand.CANCEL:
@@ -184,6 +224,13 @@ class _World:
                 self.open.append(intention)
             case ItemCommand.EVENT:
                 self.events.append(body)
+
+    def answer(self, body: dict[str, Json]) -> None:
+        """Complete the first task that waits under a name, which stands for its token here."""
+        for instance, bookmark, task in self.waiting_tasks():
+            if task.name == body["token"]:
+                self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, body.get("value")))
+                return
 
     def withdraw(self, pair: dict[str, Json]) -> None:
         # Its dispatch was due before, so it is there unless that has failed.
@@ -211,6 +258,9 @@ class _World:
             if body.get("instance_id") or definition is self.instances[self.main_id].definition:
                 continue
             for path in places:
+                started.append(True)
+                if self.find_refusal(definition, body.get("correlation_id")):
+                    continue
                 state = State(
                     derive_id("triggered", stimulus.item_id, definition.definition_id, path),
                     check_inputs(definition.inputs, {}),
@@ -219,20 +269,41 @@ class _World:
                     trigger={"activity_id": path, "value": body.get("value")},
                 )
                 self.create(definition, state)
-                started.append(True)
         return started
+
+    def call_back(self) -> bool:
+        """Call a callback address that something waits for, if there is a request for it."""
+        for instance_id, instance in self.instances.items():
+            for bookmark in instance.state.bookmarks.values():
+                if bookmark.waits_for != "callback" or bookmark.stimulus is None:
+                    continue
+                name = callback_name(bookmark.stimulus)
+                given = next((each for each in self.callbacks if each.name == name), None)
+                if given and (instance_id, name) not in self.called:
+                    self.called.add((instance_id, name))
+                    self.callbacks.remove(given)
+                    self.run(instance, Stimulate(bookmark.stimulus, given.to_json()))
+                    return True
+        return False
 
     def complete_task(self) -> bool:
         """Complete a task that waits, if there is a function for it."""
+        for instance, bookmark, task in self.waiting_tasks():
+            if task.name in self.tasks:
+                execution = instance.state.executions[bookmark.execution_id]
+                given = self.tasks[task.name](**execution.memory["inputs"])
+                self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, given))
+                return True
+        return False
+
+    def waiting_tasks(self) -> Iterator[tuple[_Instance, Bookmark, RunTask]]:
+        """Yield the tasks that wait, by instance in order of birth."""
         for instance in self.instances.values():
             for bookmark in instance.state.bookmarks.values():
                 execution = instance.state.executions[bookmark.execution_id]
                 task = instance.definition.activities[execution.activity_id]
-                if isinstance(task, RunTask) and task.name in self.tasks:
-                    given = self.tasks[task.name](**execution.memory["inputs"])
-                    self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, given))
-                    return True
-        return False
+                if isinstance(task, RunTask):
+                    yield instance, bookmark, task
 
     def start(self, intention: Intention, owner_id: str) -> None:
         body = intention.body
@@ -254,6 +325,8 @@ class _World:
             except InputRefusedError as error:
                 failure = failure_of(error)
         if failure is None and definition is not None:
+            failure = self.find_refusal(definition, body.get("correlation_id"))
+        if failure is None and definition is not None:
             parent = Parent(owner_id, intention.item_id, body.get("bookmark_id"))
             state = State(
                 body["instance_id"],
@@ -266,6 +339,15 @@ class _World:
         elif "bookmark_id" in body and failure is not None:
             told = Resume(body["bookmark_id"], Outcome.DISPATCH_FAILED, failure.to_json())
             self.run(self.instances[owner_id], told)
+
+    def find_refusal(self, definition: Definition, correlation_id: str | None) -> Failure | None:
+        """Tell why a start has to stand aside for what is live."""
+        wanted = definition.derive_activation_id(correlation_id)
+        for key, each in self.instances.items():
+            held = each.activation_id
+            if wanted and held == wanted and not each.state.status.ended:
+                return failure_of(ActivationRefusedError(key))
+        return None
 
     def result(self, instance_id: str) -> DirectResult:
         instance = self.instances[instance_id]
@@ -285,6 +367,7 @@ class _World:
             instance.definition.definition_id,
             state.inputs,
             state.correlation_id,
+            state.response,
             self.events if instance_id == self.main_id else [],
         )
 
@@ -304,6 +387,13 @@ def _start_points(definition: Definition, stimulus: dict[str, Json]) -> list[str
     ]
 
 
+def _place_of(request: Request, workflow: Workflow) -> str:
+    places = _start_points(workflow.definition, http_stimulus(request.path, request.method))
+    if not places:
+        raise ValueError(f"workflow {workflow.id!r} does not start at {request.method} {request.path}")
+    return places[0]
+
+
 def _takes_context(function: Callable[..., Any]) -> bool:
     code = getattr(function, "__code__", None)
     return code is not None and "context" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -311,11 +401,11 @@ def _takes_context(function: Callable[..., Any]) -> bool:
 
 def run(
     workflow: Workflow,
-    input: dict[str, Json] | None = None,  # noqa: A002 - the word of the design
+    input: dict[str, Json] | Request | None = None,  # noqa: A002 - the word of the design
     *,
     workflows: list[Workflow] | None = None,
     activities: Mapping[str, Callable[..., Any]] | None = None,
-    events: list[PublishEvent] | None = None,
+    events: Sequence[PublishEvent | Callback] | None = None,
     tasks: Mapping[str, Callable[..., Any]] | None = None,
     correlation_id: str | None = None,
     tenant: str = "default",
@@ -323,15 +413,26 @@ def run(
     """Run a workflow to its end, or until nothing more can happen, without AWS and without waiting.
 
     `workflows` are those it may dispatch, or start by an event; `activities` replace activity functions by
-    name. `events` come from outside, at the beginning: each is kept until something waits for it. `tasks` are
-    functions by the name of the RunTask that they complete; they get its inputs. A task without one, or an
-    event that never comes, leaves the workflow suspended. Raises InputRefusedError if the input does not fit
-    what the workflow declares.
+    name, and what SendHttpRequest does by that name. A `Request` in place of the input starts the
+    workflow at its HttpEndpoint. `events`, callbacks among them, come from outside, at the beginning: each is
+    kept until something waits for it. `tasks` are functions by the name of the RunTask that they complete;
+    they get its inputs. A task without one, or an event that never comes, leaves the workflow suspended.
+    Raises InputRefusedError if the input does not fit what the workflow declares, ValueError for a request
+    that it does not start at.
     """
     world = _World([workflow, *(workflows or [])], activities or {}, tasks or {}, tenant)
-    inputs = check_inputs(workflow.definition.inputs, input or {})
-    world.create(workflow.definition, State(world.main_id, inputs, correlation_id=correlation_id))
-    world.open = [_sent(each, number, world) for number, each in enumerate(events or [])]
+    request = input if isinstance(input, Request) else None
+    given = {} if isinstance(input, Request) else input or {}
+    inputs = check_inputs(workflow.definition.inputs, given)
+    state = State(world.main_id, inputs, correlation_id=correlation_id)
+    if request:
+        state.trigger = {"activity_id": _place_of(request, workflow), "value": request.to_json()}
+    world.create(workflow.definition, state)
+    for number, each in enumerate(events or []):
+        if isinstance(each, Callback):
+            world.callbacks.append(each)
+        else:
+            world.open.append(_sent(each, number, world))
     world.settle()
     return world.result(world.main_id)
 

@@ -21,6 +21,7 @@ from aftercommit.activities.activity import (
     Intend,
     MakeReady,
     Move,
+    Respond,
     Schedule,
     SetCorrelation,
     SetTo,
@@ -32,7 +33,7 @@ from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
-from aftercommit.intentions import intend_cancels, intend_ending, intend_retry
+from aftercommit.intentions import intend_cancels, intend_ending, intend_retry, stamped
 from aftercommit.journal import line_of
 from aftercommit.limits import (
     COMMIT_BYTES_MAX,
@@ -91,6 +92,7 @@ class _Advance:
         self.at = at
         self.decision = Decision(applied=True)
         self.intended_bytes = 0
+        self.started_at = ""  # when the worker began the step whose end is told
 
     # --- commands ---
 
@@ -130,15 +132,19 @@ class _Advance:
         if execution is None:
             return
         for intention in command.intentions:
-            self.intend(execution, intention)
-        self.complete(execution, Outcome.DONE, command.result, started_at=command.started_at)
+            self.intend(execution, stamped(intention, self.at))
+        self.step_ended(
+            execution, command.started_at, lambda activity, visit: activity.finished(visit, command.result)
+        )
 
     def step_raised(self, command: Raise) -> None:
         execution = self.take_ready(command.execution_id)
         if execution is None:
             return
         if command.retry_at is None:
-            self.fault(execution, command.failure, started_at=command.started_at)
+            self.step_ended(
+                execution, command.started_at, lambda activity, visit: activity.raised(visit, command.failure)
+            )
             return
         if command.failure.type == UNKNOWN_ACTIVITY:
             # The deployment's fault, not the step's: visible to operators, and no attempt of its policy.
@@ -155,6 +161,18 @@ class _Advance:
         bookmark = Bookmark(bookmark_id, execution.execution_id, "retry", until=command.retry_at)
         self.wait(execution, bookmark)
         self.decision.intentions.append(intend_retry(self.state.instance_id, execution, bookmark))
+
+    def step_ended(
+        self, execution: Execution, started_at: str, act: Callable[[Activity, Visit], None]
+    ) -> None:
+        """Carry out what a step's end leads to at once: it belongs to the very command that tells it."""
+        self.started_at = started_at
+        visit = self.visit(execution)
+        act(self.activity(execution), visit)
+        for move in visit.moves:
+            if self.is_live(execution):
+                _CARRY_OUT[type(move)](self, execution, move)
+        self.started_at = ""
 
     def resume(self, command: Resume) -> None:
         # A bookmark leaves the state with its first resume: a second one, however late, finds nothing.
@@ -176,14 +194,15 @@ class _Advance:
                 self.consume(bookmark, Outcome.DONE, command.value)
 
     def consume(self, bookmark: Bookmark, outcome: str, value: Json) -> None:
-        self.drop(bookmark)
         execution = self.state.executions[bookmark.execution_id]
         self.state.status = InstanceStatus.RUNNING
+        if not bookmark.multi_use:
+            self.drop(bookmark)
+            execution.status = ExecutionStatus.RUNNING
         if bookmark.waits_for == "retry":
             execution.attempt += 1
             self.make_ready(execution)
         else:
-            execution.status = ExecutionStatus.RUNNING
             self.moment(execution, lambda activity, visit: activity.resumed(visit, outcome, value))
 
     def take_ready(self, execution_id: str) -> Execution | None:
@@ -268,6 +287,8 @@ class _Advance:
     def enter(self, parent: Execution | None, move: Schedule) -> None:
         activity_id = f"{parent.activity_id}.{move.key}" if parent else move.key
         scheduled_by = parent.execution_id if parent else ""
+        if parent and parent.status == ExecutionStatus.READY:  # a step whose end has a branch
+            parent.status = ExecutionStatus.RUNNING
         execution_id = derive_execution_id(self.state.instance_id, activity_id, move.iteration, scheduled_by)
         execution = Execution(execution_id, activity_id, scheduled_by, move.iteration)
         if move.given:
@@ -287,15 +308,14 @@ class _Advance:
                 self.note(execution, "completed", outcome=Outcome.DONE)
                 self.cancel_below(each)
                 if activity.is_loop:
+                    self.withdraw([each.execution_id])  # one that goes round with each stimulus waits, too
                     self.complete(each, Outcome.DONE)
                 else:
                     self.moment(each, lambda activity, visit: activity.child_broke(visit))
                 return
         self.fault(execution, Failure("BreakOutsideLoop", "there is no loop around this Break"))
 
-    def complete(
-        self, execution: Execution, outcome: str, result: Json = NOTHING, *, started_at: str = ""
-    ) -> None:
+    def complete(self, execution: Execution, outcome: str, result: Json = NOTHING) -> None:
         activity = self.activity(execution)
         release(self.state, execution)
         if (
@@ -304,7 +324,7 @@ class _Advance:
             and not self.set_variable(execution, activity.result, result)
         ):
             return
-        self.note(execution, "completed", outcome=outcome, started_at=started_at)
+        self.note(execution, "completed", outcome=outcome, started_at=self.started_at)
         self.forget(execution)
         if not execution.scheduled_by:
             self.end_completed(NOTHING)
@@ -313,8 +333,8 @@ class _Advance:
         key = execution.activity_id[len(parent.activity_id) + 1 :]
         self.moment(parent, lambda activity, visit: activity.child_ended(visit, key, outcome))
 
-    def fault(self, execution: Execution, failure: Failure, *, started_at: str = "") -> None:
-        self.note(execution, "faulted", failure=failure, started_at=started_at)
+    def fault(self, execution: Execution, failure: Failure) -> None:
+        self.note(execution, "faulted", failure=failure, started_at=self.started_at)
         above = (each for each in lineage(self.state, execution) if each is not execution)
         catcher = next((each for each in above if self.activity(each).catches(each.memory)), None)
         if catcher:
@@ -326,6 +346,7 @@ class _Advance:
             self.end(InstanceStatus.FAULTED, failure=failure)
             return
         # Strategy `continue`: this execution stays where it is, and what does not depend on it runs on.
+        self.withdraw([execution.execution_id])
         release(self.state, execution)
         execution.status = ExecutionStatus.FAULTED
         execution.memory = {}
@@ -362,8 +383,8 @@ class _Advance:
     def activity(self, execution: Execution) -> Activity:
         return self.definition.activities[execution.activity_id]
 
-    def moment(self, execution: Execution, act: Callable[[Activity, Visit], None]) -> None:
-        visit = Visit(
+    def visit(self, execution: Execution) -> Visit:
+        return Visit(
             execution,
             partial(self.evaluate, execution.execution_id),
             self.state.instance_id,
@@ -372,6 +393,9 @@ class _Advance:
             self.at,
             self.state.trigger,
         )
+
+    def moment(self, execution: Execution, act: Callable[[Activity, Visit], None]) -> None:
+        visit = self.visit(execution)
         measured(self.state)
         try:
             act(self.activity(execution), visit)
@@ -395,6 +419,16 @@ class _Advance:
             self.fault(execution, failure_of(error))
             return False
         return True
+
+    def respond(self, execution: Execution, response: dict[str, Json]) -> None:
+        if self.state.response is not None:
+            return
+        try:
+            charge(self.state, "the response", response)
+        except StateTooLargeError as error:
+            self.fault(execution, failure_of(error))
+        else:
+            self.state.response = response
 
     def cancel_below(self, top: Execution) -> None:
         """Drop everything that runs or waits below an execution, with its bookmarks."""
@@ -441,6 +475,7 @@ _CARRY_OUT: dict[type[Move], Callable[[_Advance, Execution, Any], object]] = {
     Wait: lambda advance, execution, move: advance.wait(execution, move.bookmark),
     Intend: lambda advance, execution, move: advance.intend(execution, move.intention),
     SetTo: lambda advance, execution, move: advance.set_variable(execution, move.variable, move.value),
+    Respond: lambda advance, execution, move: advance.respond(execution, move.response),
     FaultWith: lambda advance, execution, move: advance.fault(execution, move.failure),
     End: lambda advance, execution, move: advance.finish_instance(execution, move.output),
 }

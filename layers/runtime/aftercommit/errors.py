@@ -95,6 +95,22 @@ class UnknownActivityError(InstanceFaultError):
     """The deployed code has no activity of this name."""
 
 
+class HttpStatusError(InstanceFaultError):
+    """A request was answered with a status that counts as a failure."""
+
+
+class HttpTimeoutError(InstanceFaultError):
+    """A request was not answered in its time."""
+
+
+class HttpFailedError(InstanceFaultError):
+    """A request got no answer: no connection, or one that was lost."""
+
+
+class HttpRefusedError(InstanceFaultError):
+    """A request was not made, or its answer not taken, by this side: trying again would end the same way."""
+
+
 class UnwritableError(InstanceFaultError):
     """DynamoDB refuses the write itself (too large, a malformed key): it would every time."""
 
@@ -169,6 +185,27 @@ class ConflictError(RefusedError):
 
     code = "conflict"
     status = 409
+
+
+class ActivationRefusedError(ConflictError):
+    """The definition may have one live instance at a time, and has it: `holder`."""
+
+    code = "activation_refused"
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"instance {holder!r} is live, and its workflow runs one at a time", field="id")
+        self.holder = holder
+
+
+class MethodNotAllowedError(RefusedError):
+    """There is such an endpoint, for other methods; `methods` names them."""
+
+    code = "method_not_allowed"
+    status = 405
+
+    def __init__(self, message: str, methods: list[str]) -> None:
+        super().__init__(message, field="method")
+        self.methods = methods
 
 
 class KeyReusedError(RefusedError):

@@ -9,19 +9,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from aftercommit import clock, schema
+from aftercommit import clock, intentions, schema
 from aftercommit.errors import InputRefusedError, ResultTooLargeError, UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
-from aftercommit.intentions import intend_start
+from aftercommit.intentions import intend_start, stimulus_body
 from aftercommit.limits import (
     COMMIT_INTENTIONS_MAX,
     DELAY_SECONDS_MAX,
     MESSAGE_CHARACTERS_MAX,
     NAME_CHARACTERS_MAX,
     RESULT_BYTES_MAX,
+    TOKEN_CHARACTERS_MAX,
 )
 from aftercommit.log import Logger, logger
-from aftercommit.model import Failure, Intention, Json, dumps, size_of
+from aftercommit.model import Failure, Intention, ItemCommand, Json, dumps, size_of
+from aftercommit.tokens import make_callback_token
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,6 +101,7 @@ class ActivityFunction:
     retry: Retry
     timeout_seconds: float
     takes_context: bool
+    built_in: bool = False  # run for an activity of the runtime; no Step can name it
 
     def run(self, inputs: Mapping[str, Json], context: "ActivityContext") -> Json:
         """Call it with a copy of the inputs, so that what one attempt does to them stays with it.
@@ -112,12 +115,13 @@ class ActivityFunction:
         size = len(text.encode()) + sum(size_of(each.body) for each in context.intentions)
         if size > RESULT_BYTES_MAX:
             raise ResultTooLargeError(
-                f"{self.name} returned {size} bytes, dispatches included; at most {RESULT_BYTES_MAX} fit"
+                f"{self.name} returned {size} bytes, with what it dispatched and published; "
+                f"at most {RESULT_BYTES_MAX} fit"
             )
         if len(context.intentions) > COMMIT_INTENTIONS_MAX:
             raise ResultTooLargeError(
-                f"{self.name} dispatched {len(context.intentions)} workflows; one activity may dispatch "
-                f"{COMMIT_INTENTIONS_MAX}"
+                f"{self.name} dispatched and published {len(context.intentions)} times; one activity may "
+                f"{COMMIT_INTENTIONS_MAX} times"
             )
         return json.loads(text) if isinstance(result, dict | list | tuple) else result
 
@@ -172,6 +176,13 @@ def activity(
     return register if function is None else register(function)
 
 
+def register_built_in(name: str, function: Callable[..., Any]) -> ActivityFunction:
+    """Register a function of the runtime's own, under a name that no activity function can have then."""
+    takes_context = "context" in inspect.signature(function).parameters
+    _registered[name] = ActivityFunction(name, function, NO_RETRY, 0, takes_context, built_in=True)
+    return _registered[name]
+
+
 def _origin(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
@@ -186,7 +197,7 @@ def find_function(name: str) -> ActivityFunction:
 
 def registered_names() -> frozenset[str]:
     """Return the names of all registered activities."""
-    return frozenset(_registered)
+    return frozenset(name for name, each in _registered.items() if not each.built_in)
 
 
 def descriptors() -> list[dict[str, Json]]:
@@ -194,6 +205,7 @@ def descriptors() -> list[dict[str, Json]]:
     return [
         {"name": name, **schema.describe(each.call), "retry": each.retry.to_json()}
         for name, each in sorted(_registered.items())
+        if not each.built_in
     ]
 
 
@@ -212,6 +224,7 @@ class ActivityContext:
     tenant: str
     deadline: float  # when the invocation ends, seconds since the epoch
     depth: int = 0
+    secret: str | None = field(default=None, repr=False)  # proves the tokens that the instance gives out
     logger: Logger = logger  # its lines bear the ids of instance and activity
     intentions: list[Intention] = field(default_factory=list)
 
@@ -233,13 +246,12 @@ class ActivityContext:
         Returns the id the new instance will have. The n-th dispatch of an activity execution is the same
         one on every attempt.
         """
-        if correlation_id is not None and not 1 <= len(correlation_id) <= NAME_CHARACTERS_MAX:
-            raise ValueError(f"a correlation id has 1 to {NAME_CHARACTERS_MAX} characters")
+        _check_name(correlation_id, "a correlation id")
         intention = intend_start(
-            derive_id("queued", self.idempotency_key, len(self.intentions)),
+            self._unique(),
             definition_id=workflow,
             version=version,
-            input=input or {},
+            input=json.loads(dumps(input or {})),  # as it is now, whatever the activity does to it later
             correlation_id=correlation_id or self.correlation_id,
             channel=channel,
             depth=self.depth + 1,
@@ -247,6 +259,73 @@ class ActivityContext:
         self.intentions.append(intention)
         instance_id: str = intention.body["instance_id"]
         return instance_id
+
+    def publish(
+        self,
+        event_name: str,
+        payload: dict[str, Json] | None = None,
+        input: Json = None,  # noqa: A002 - the word of the design
+        *,
+        correlation_id: str | None = None,
+        local: bool = False,
+    ) -> None:
+        """Publish an event once this activity's result has committed, and never otherwise.
+
+        `local` reaches waits of this instance only; `correlation_id` those of instances that bear it. Those
+        of one activity are applied in their order.
+        """
+        _check_name(event_name, "an event's name")
+        _check_name(correlation_id, "a correlation id")
+        if not isinstance(payload, dict | None):
+            raise TypeError("a payload is an object")
+        body = stimulus_body(
+            name=intentions.event_name(event_name),
+            payload=payload or {},
+            value=input,
+            correlation_id=correlation_id,
+            instance_id=self.instance_id if local else None,
+        )
+        # As it will be stored: what the activity does to its values afterwards has no part in it.
+        body = json.loads(dumps(body))
+        unique = f"{len(self.intentions):04}-{self._unique()}"
+        self.intentions.append(Intention(ItemCommand.STIMULUS, unique, body))
+
+    def resume(self, token: str, input: Json = None) -> None:  # noqa: A002
+        """Complete the task of a token once this activity's result has committed, and never otherwise.
+
+        It may be a task of any instance of this tenant. A token that is good for nothing by then is an
+        incident of this instance, which goes on.
+        """
+        _check_name(token, "a token", longest=TOKEN_CHARACTERS_MAX)
+        body = json.loads(dumps({"token": token, "value": input}))
+        self.intentions.append(Intention(ItemCommand.RESUME, self._unique(), body))
+
+    def run(self, instance_id: str) -> None:
+        """Run an existing instance that is pending or was left, once this activity's result has committed.
+
+        One that waits, has ended or is not there is left alone.
+        """
+        _check_name(instance_id, "an instance id")
+        self.intentions.append(Intention(ItemCommand.RUN, self._unique(), {"instance_id": instance_id}))
+
+    def callback_path(self, name: str) -> str:
+        """Return the path of the API under which the HttpEndpoint that waits under `name` can be called.
+
+        It is the same each time, and good before the wait is there. Raises ValueError if nothing in the
+        workflow waits so.
+        """
+        _check_name(name, "a callback's name")
+        if self.secret is None:
+            raise ValueError("no HttpEndpoint of this workflow waits for a callback")
+        return f"/callbacks/{make_callback_token(self.tenant, self.instance_id, name, self.secret)}"
+
+    def _unique(self) -> str:
+        return derive_id("queued", self.idempotency_key, len(self.intentions))
+
+
+def _check_name(name: Json, what: str, *, longest: int = NAME_CHARACTERS_MAX) -> None:
+    if name is not None and not (isinstance(name, str) and 1 <= len(name) <= longest):
+        raise ValueError(f"{what} is a text of 1 to {longest} characters")
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock, engine
-from aftercommit.activities import RunTask
+from aftercommit.activations import activation_key_of, activation_put
 from aftercommit.definition import Definition
 from aftercommit.definitions import load_definition
 from aftercommit.errors import (
@@ -65,7 +65,7 @@ class Birth:
 
 
 def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Put]:
-    """Return the writes that create an instance, only where none of that id exists.
+    """Return the writes that create an instance, only where none of that id exists; for `commit_birth`.
 
     With `lease_until` it is born running, its lease taken by this worker (the head's `lease_token`); else
     pending, and due after the head start of the message that announces it.
@@ -79,6 +79,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     )
     moment = clock.to_text(at)
     due_at = lease_until or at + settings().eager_head_start_seconds
+    activation_key = activation_key_of(birth.tenant, birth.definition, birth.correlation_id)
     head = HeadRow(
         key_of(birth.tenant, birth.instance_id),
         "head",
@@ -90,8 +91,9 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         version=birth.definition.version,
         status=(InstanceStatus.RUNNING if lease_until else InstanceStatus.PENDING).value,
         revision=0,
+        activation_key=activation_key,
         # Only where tokens can be given out: the heads of most instances just fit into a KB.
-        secret=new_token() + new_token() if _gives_tokens(birth.definition) else None,
+        secret=new_token() + new_token() if birth.definition.gives_tokens else None,
         correlation_id=birth.correlation_id,
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
@@ -107,11 +109,8 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     absent = HeadRow.instance_key.does_not_exist()  # closes: two starts of one id
     inline, puts = snapshot_writes(head.instance_key, 0, state)
     head.snapshot = inline
-    return [Put("head", head, absent), *puts]
-
-
-def _gives_tokens(definition: Definition) -> bool:
-    return any(isinstance(each, RunTask) for each in definition.activities.values())
+    activation = [activation_put(activation_key, birth.instance_id)] if activation_key else []
+    return [Put("head", head, absent), *puts, *activation]
 
 
 def head_of(puts: list[Put]) -> HeadRow:

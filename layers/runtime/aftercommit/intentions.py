@@ -1,5 +1,7 @@
 """Intentions: how each kind is made. Its id derives from what decides it, so a repeat makes the same one."""
 
+from dataclasses import replace
+
 from aftercommit import clock
 from aftercommit.ids import derive_child_id, derive_id
 from aftercommit.model import (
@@ -15,6 +17,7 @@ from aftercommit.model import (
 from aftercommit.schedules import next_of
 
 _CANCELS_MAX = 25  # children that one intention speaks of
+_EVENT = "event"
 _OUTCOME_OF_ENDING = {
     InstanceStatus.COMPLETED: Outcome.COMPLETED,
     InstanceStatus.FAULTED: Outcome.FAULTED,
@@ -95,36 +98,58 @@ def intend_next_occurrence(body: dict[str, Json], after: float) -> Intention | N
     )
 
 
+def event_name(name: str) -> str:
+    """Return the stimulus name of an event: apart from those of other kinds of wait."""
+    return f"{_EVENT}:{name}"
+
+
 def begin_stimulus_id(at: float) -> str:
     """Return what the ids of all stimuli of an instant begin with: as text they sort by time."""
     return f"{int(at * 1000):013}"
 
 
-def intend_stimulus(
-    unique: str,
+def stimulus_body(
     *,
-    at: float,
     name: str,
     payload: dict[str, Json],
     value: Json,
     correlation_id: str | None = None,
     instance_id: str | None = None,
-) -> Intention:
-    """Intend a stimulus. Its id begins with its time, so that those of one key are applied in order.
+    execution_id: str | None = None,
+) -> dict[str, Json]:
+    """Return what a stimulus says.
 
-    `correlation_id` and `instance_id` narrow down whom it reaches.
+    `correlation_id` and `instance_id` narrow down whom it reaches; `execution_id` names the one activity
+    execution that it is for.
     """
+    stimulus = {"name": name, "payload": payload}
+    if execution_id is not None:
+        stimulus["execution_id"] = execution_id
     body = {
-        "stimulus": {"name": name, "payload": payload},
+        "stimulus": stimulus,
         "value": value,
         "correlation_id": correlation_id,
         "instance_id": instance_id,
     }
-    return Intention(
-        ItemCommand.STIMULUS,
-        f"{begin_stimulus_id(at)}-{unique}",
-        {key: each for key, each in body.items() if each is not None},
-    )
+    return {key: each for key, each in body.items() if each is not None}
+
+
+def intend_stimulus(unique: str, *, at: float, **body: Json) -> Intention:
+    """Intend a stimulus (see `stimulus_body`).
+
+    Its id begins with its time, so that those of one key are applied in order.
+    """
+    return Intention(ItemCommand.STIMULUS, f"{begin_stimulus_id(at)}-{unique}", stimulus_body(**body))
+
+
+def stamped(intention: Intention, at: float) -> Intention:
+    """Return what an activity has queued with its instant, as far as its id needs one.
+
+    The instant is that of the command that brings it, so that it is the same in a replay.
+    """
+    if intention.command != ItemCommand.STIMULUS:
+        return intention
+    return replace(intention, item_id=f"{begin_stimulus_id(at)}-{intention.item_id}")
 
 
 def intend_event(

@@ -74,5 +74,6 @@ REQUEST_DAYS = 15
 
 # Names: ids of instances and definitions given from outside.
 NAME_CHARACTERS_MAX = 200
+TOKEN_CHARACTERS_MAX = 1_000  # a callback token names an instance, a bookmark and its proof
 DEFINITION_BYTES_MAX = 350 * 1024
 PAGE_MAX = 100

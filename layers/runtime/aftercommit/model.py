@@ -46,6 +46,7 @@ class ItemCommand(StrEnum):
 
     START = "start"  # create and run a child
     RESUME = "resume"  # continue an instance at one of its bookmarks
+    RUN = "run"  # go on with an instance that is pending or stranded
     CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
     STIMULUS = "stimulus"  # start and resume whatever it matches
     EVENT = "event"  # tell the sinks
@@ -117,9 +118,12 @@ class Bookmark:
 
     bookmark_id: str
     execution_id: str
-    waits_for: str  # "child" (whose id derives from the execution's), "retry", "timer", "stimulus" or "task"
+    # "child" (whose id derives from the execution's), "retry", "timer", "stimulus", "callback", "task", or
+    # "request" (a start point that the instance did not start at)
+    waits_for: str
     until: str | None = None  # when a retry or timer is due
-    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload}
+    stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload, execution_id?}
+    multi_use: bool = False  # whether it stays when it is resumed
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what is absent."""
@@ -128,6 +132,8 @@ class Bookmark:
             written["until"] = self.until
         if self.stimulus:
             written["stimulus"] = self.stimulus
+        if self.multi_use:
+            written["multi_use"] = True
         return written
 
 
@@ -165,6 +171,7 @@ class State:
     ready: list[str] = field(default_factory=list)  # execution ids of steps, in the order to run
     bookmarks: dict[str, Bookmark] = field(default_factory=dict)
     output: Json = None
+    response: dict[str, Json] | None = None  # {status, headers, body}: what answers the request it started at
     failure: Failure | None = None  # why it faulted
     sizes: dict[str, int] | None = None  # bytes by variable; measured when first needed, never stored
     bytes: int = 0  # their sum
@@ -192,6 +199,8 @@ class State:
             written["bookmarks"] = {key: each.to_json() for key, each in self.bookmarks.items()}
         if self.output is not None:
             written["output"] = self.output
+        if self.response is not None:
+            written["response"] = self.response
         if self.failure:
             written["failure"] = self.failure.to_json()
         return written
@@ -226,6 +235,7 @@ class State:
             ready=written.get("ready", []),
             bookmarks={key: Bookmark(key, **each) for key, each in written.get("bookmarks", {}).items()},
             output=written.get("output"),
+            response=written.get("response"),
             failure=Failure(**written["failure"]) if "failure" in written else None,
         )
 
@@ -346,7 +356,8 @@ class Intention:
     """An effect to happen after the commit; becomes an outbox item.
 
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
-    depth}; for resume: {instance_id, bookmark_id, outcome, value?}; for cancel: {instance_id, item_id,
+    depth}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token, value?} by the token of a
+    task, which is looked at when it is delivered; for run: {instance_id}; for cancel: {instance_id, item_id,
     more?}, `more` being a list of such pairs; for stimulus: {stimulus, value?, correlation_id?,
     instance_id?}; for event: {id, name, data, ts, user?, v?, meta?, payload?, correlation_id?, sinks?}.
     """

@@ -1,8 +1,9 @@
 """What operators and outside callers do to running things, beside starting them: each one call of the API."""
 
 from aftercommit import clock
-from aftercommit.activities.event import event_name
+from aftercommit.activities.http_endpoint import callback_stimulus
 from aftercommit.bookmarks import stimulus_id_of
+from aftercommit.callbacks import callback_put, read_callback_token
 from aftercommit.errors import (
     ConditionFailedError,
     ConflictError,
@@ -10,14 +11,13 @@ from aftercommit.errors import (
     NotFoundError,
     TooLargeError,
 )
-from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
-from aftercommit.intentions import begin_stimulus_id, intend_stimulus
+from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id, new_token
+from aftercommit.intentions import begin_stimulus_id, event_name, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX, REQUEST_DAYS
 from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, canonical, size_of
 from aftercommit.outbox import body_of, find_item, item_put
 from aftercommit.schema import check_storable
-from aftercommit.tables import ItemRow, RequestRow, key_of
-from aftercommit.tokens import read_token
+from aftercommit.tables import CallbackRow, ItemRow, RequestRow, key_of
 from aftercommit.writes import Delete, Put, Update, commit
 
 
@@ -29,10 +29,12 @@ def send_stimulus(
     value: Json,
     correlation_id: str | None,
     instance_id: str | None,
+    execution_id: str | None = None,
     idempotency_key: str | None = None,
 ) -> str:
     """Store a stimulus, to be applied in the background; returns its id.
 
+    With `execution_id` it is for that activity execution, if that waits with the scope `activity`.
     The same stimulus under the same Idempotency-Key is stored once; repeats return its id.
     Raises TooLargeError, InputRefusedError for what cannot be stored, or KeyReusedError.
     """
@@ -50,6 +52,7 @@ def send_stimulus(
         value=value,
         correlation_id=correlation_id,
         instance_id=instance_id,
+        execution_id=execution_id,
     )
     owner_id = stimulus_id_of(intention.body["stimulus"])
     put = item_put(tenant, owner_id, intention, at)
@@ -57,7 +60,7 @@ def send_stimulus(
     if request_id is None:
         commit([put])
         return stimulus_id
-    told = canonical([name, payload, value, correlation_id, instance_id])
+    told = canonical([name, payload, value, correlation_id, instance_id, execution_id])
     request = RequestRow(
         key_of(tenant, request_id),
         fingerprint=derive_fingerprint(told),
@@ -101,18 +104,47 @@ def send_event(tenant: str, name: str, **more: Json) -> str:
 def resume_by_token(tenant: str, token: str, value: Json) -> None:
     """Intend the resume of the bookmark that a token stands for.
 
-    Raises NotFoundError, the same for a token that is forged, used, or another tenant's. The intention's id
-    derives from the bookmark: of two calls at once, one makes it.
+    Raises NotFoundError, the same for a token that is forged, used, or another tenant's.
     """
     _check(value, "input")
-    instance_id, bookmark_id = read_token(tenant, token)
-    body = {"instance_id": instance_id, "bookmark_id": bookmark_id, "outcome": "Done", "value": value}
-    intention = Intention(ItemCommand.RESUME, f"callback-{bookmark_id}", body)
-    put = item_put(tenant, instance_id, intention, clock.now())
     try:
-        commit([Put(put.purpose, put.row, ItemRow.item_id.does_not_exist())])
+        commit([callback_put(tenant, token, value, clock.now())])
     except ConditionFailedError:
         raise NotFoundError("no such bookmark", field="token") from None
+
+
+def call_back(tenant: str, token: str, request: dict[str, Json]) -> None:
+    """Store the stimulus of a callback, with the request as its input; the first call of an address counts.
+
+    Raises NotFoundError, the same for a token that is forged, used, another tenant's, or of an instance that
+    has ended. The row that says so lives as long as the instance; a stimulus is forgotten before.
+    """
+    head, name = read_callback_token(tenant, token)
+    at = clock.now()
+    stimulus = callback_stimulus(head.instance_id, name)
+    intention = intend_stimulus(
+        derive_id("callback", head.instance_id, name),
+        at=at,
+        name=stimulus["name"],
+        payload=stimulus["payload"],
+        value=request,
+        instance_id=head.instance_id,
+    )
+    used = CallbackRow(
+        head.instance_key,
+        f"callback#{derive_id('callback', name)}",
+        item_id=intention.item_id,
+        nonce=new_token(),
+        created_at=clock.to_text(at),
+    )
+    unused = CallbackRow.instance_key.does_not_exist()  # closes: called before, or twice at once
+    item = item_put(tenant, stimulus_id_of(stimulus), intention, at)
+    try:
+        commit([Put("callback", used, unused), item])
+    except ConditionFailedError:
+        # After a lost answer the row may be our own.
+        if CallbackRow.get(used.instance_key, used.row, consistent_read=True).nonce != used.nonce:
+            raise NotFoundError("no such callback", field="token") from None
 
 
 def replay(tenant: str, stimulus_id: str, item_id: str) -> str:

@@ -39,6 +39,7 @@ _LAST_STIMULUS_ID = "~"
 _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.START.value: {"instance_id": str, "definition_id": str, "input": dict, "depth": int},
     ItemCommand.RESUME.value: {"instance_id": str, "bookmark_id": str, "outcome": str},
+    ItemCommand.RUN.value: {"instance_id": str},
     ItemCommand.CANCEL.value: {"instance_id": str, "item_id": str},
     ItemCommand.STIMULUS.value: {"stimulus": dict},
     ItemCommand.EVENT.value: {"id": str, "name": str, "ts": int},
@@ -131,6 +132,8 @@ def body_of(item: ItemRow) -> dict[str, Json]:
     try:
         body = json.loads(item.body)
         parts = _PARTS.get(item.command, {"instance_id": str}) | ({"bookmark_id": str} if item.wait else {})
+        if item.command == ItemCommand.RESUME.value and "token" in body:
+            parts = {"token": str}
         faulty = [name for name, kind in parts.items() if not isinstance(body[name], kind)]
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedRowError(f"{told} cannot be read: {error!r}", field="body") from error

@@ -29,7 +29,7 @@ from aftercommit.model import Json
 from aftercommit.occurrences import occurrence_writes
 from aftercommit.schema import check_storable
 from aftercommit.tables import SHARED_TENANT, TriggerRow
-from aftercommit.triggers import trigger_writes, triggers_of
+from aftercommit.triggers import check_claims, trigger_writes, triggers_of
 from aftercommit.workflow import Workflow
 from aftercommit.writes import Write, commit
 
@@ -56,8 +56,9 @@ def publish_workflows(module_name: str) -> list[str]:
     workflows = load_workflows(module_name)
     known = registered_names()  # only now: it is the import that registers them
     definitions = [read_definition(each.data, known=known) for each in workflows]
-    changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
     highest = {each.definition_id: each for each in definitions}  # in order of version
+    check_claims(SHARED_TENANT, highest.values())
+    changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
     changed |= {
         (each.definition_id, each.version) for each in highest.values() if publish(SHARED_TENANT, each)
     }
@@ -138,6 +139,7 @@ def publish_draft(tenant: str, definition_id: str) -> int:
         same = [version for version, fingerprint in versions.items() if fingerprint == draft.fingerprint]
         version = max(same) if same else max(versions, default=0) + 1
         definition = read_definition(data, version=version)
+        check_claims(tenant, [definition])
         try:
             store(tenant, definition)
         except ConflictError:

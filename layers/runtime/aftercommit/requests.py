@@ -6,11 +6,16 @@ import re
 from collections.abc import Mapping
 
 from aftercommit.errors import MalformedRequestError, TooLargeError
-from aftercommit.limits import BODY_BYTES_MAX, NAME_CHARACTERS_MAX
-from aftercommit.model import Json
+from aftercommit.http_parts import body_of, is_json, parse_json
+from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
+from aftercommit.model import Json, size_of
+from aftercommit.schema import check_storable
 from aftercommit.tables import DEFAULT_TENANT
 
 _TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
+# By which a caller proves who it is: they must not get into a state, which others may read.
+_CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "x-amz-security-token"})
+_SIGNATURE_PREFIX = "x-amz-"  # of a query that is signed
 
 
 def read_tenant(headers: Mapping[str, str]) -> str:
@@ -57,6 +62,58 @@ def _check_member(name: str, value: Json, known: Mapping[str, str]) -> None:
             raise MalformedRequestError("must be an object", field=name)
     elif not isinstance(value, str) or not 1 <= len(value) <= NAME_CHARACTERS_MAX or not _encodes(value):
         raise MalformedRequestError(f"must be a text of 1 to {NAME_CHARACTERS_MAX} characters", field=name)
+
+
+def read_http_request(
+    method: str,
+    path: str,
+    *,
+    query: Mapping[str, str],
+    headers: Mapping[str, str],
+    body: str | None,
+    base64_encoded: bool,
+) -> dict[str, Json]:
+    """Return a request as workflows see it: {method, path, query, headers, body}, without credentials.
+
+    The body is parsed if its content type is JSON; else it is text, or base64 with `base64: true`. Raises
+    MalformedRequestError, InputRefusedError or TooLargeError.
+    """
+    if len(body or "") > BODY_BYTES_MAX:
+        raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
+    lowered = {name.lower(): value for name, value in headers.items()}
+    content = _content(body or "", base64_encoded=base64_encoded)
+    request = {
+        "method": method,
+        "path": path,
+        "query": {name: each for name, each in query.items() if not _is_signature(name)},
+        "headers": {name: each for name, each in lowered.items() if name not in _CREDENTIALS},
+        **_parsed(content, lowered.get("content-type")),
+    }
+    check_storable(request, "request")
+    if size_of(request) > INPUT_BYTES_MAX:
+        raise TooLargeError(f"the request is larger than {INPUT_BYTES_MAX} bytes", field="body")
+    return request
+
+
+def _is_signature(name: str) -> bool:
+    return name.lower().startswith(_SIGNATURE_PREFIX)
+
+
+def _content(text: str, *, base64_encoded: bool) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True) if base64_encoded else text.encode()
+    except ValueError:
+        raise MalformedRequestError("the body is no base64, or no UTF-8", field="body") from None
+
+
+def _parsed(content: bytes, content_type: str | None) -> dict[str, Json]:
+    found = {"body": None} if not content else body_of(content)
+    if not content or not is_json(content_type):
+        return found
+    try:
+        return {"body": parse_json(content.decode())}
+    except ValueError:
+        raise MalformedRequestError("the body is no JSON, as its content type says", field="body") from None
 
 
 def _encodes(text: str) -> bool:

@@ -1,10 +1,13 @@
 """Run: go on with an instance that has work of its own: pending, abandoned, or out of time."""
 
+from aftercommit import clock
 from aftercommit.burst import Burst, Worker
 from aftercommit.errors import InstanceEndedError, LeaseHeldError, NotFoundError
 from aftercommit.instances import lease
 from aftercommit.limits import LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
+from aftercommit.outbox import ack, body_of, settle
+from aftercommit.tables import HeadRow, ItemRow
 
 
 def run(tenant: str, instance_id: str, worker: Worker) -> None:
@@ -12,9 +15,22 @@ def run(tenant: str, instance_id: str, worker: Worker) -> None:
 
     So is one that another worker has: if that one dies, its lease makes the instance due for the sweep.
     """
+    if head := _lease(tenant, instance_id, worker):
+        Burst(head, worker).run()
+
+
+def run_item(item: ItemRow, worker: Worker) -> None:
+    """See a run item through: the same, with the ack in the first commit; nothing to run settles it, too."""
+    instance_id = body_of(item)["instance_id"]
+    if head := _lease(item.tenant, instance_id, worker):
+        Burst(head, worker).run(ack=ack(item, clock.now()))
+    else:
+        settle(item)
+
+
+def _lease(tenant: str, instance_id: str, worker: Worker) -> HeadRow | None:
     try:
-        head = lease(tenant, instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=False)
+        return lease(tenant, instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=False)
     except (InstanceEndedError, LeaseHeldError, NotFoundError) as error:
         logger.info("nothing to run", extra={"instance_id": instance_id, "reason": str(error)})
-        return
-    Burst(head, worker).run()
+        return None

@@ -50,6 +50,7 @@ class Settings:
     event_webhook_secret: str = ""
     event_webhook_parameter: str = ""
     events_function: str = ""
+    http_private_addresses: bool = False
 
 
 # Where zero makes sense; everywhere else a number is at least 1.

@@ -58,6 +58,8 @@ def measured(state: State) -> dict[str, int]:
     if state.sizes is None:
         state.sizes = {name: size_of(value) for name, value in state.variables.items()}
         state.sizes["the inputs"] = size_of(state.inputs)
+        if state.response is not None:
+            state.sizes["the response"] = size_of(state.response)
         for execution in state.executions.values():
             for kind in _LARGE:
                 if kind in execution.memory:

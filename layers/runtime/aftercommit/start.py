@@ -5,20 +5,25 @@ done. If the worker dies after that, the child is found by its head's `due_at` a
 """
 
 from aftercommit import clock
+from aftercommit.activations import commit_birth
 from aftercommit.burst import Burst, Worker
 from aftercommit.definitions import find_owner_and_version, find_published_version, load_definition
-from aftercommit.errors import ConditionFailedError, RefusedError, UnwritableError
+from aftercommit.errors import (
+    ActivationRefusedError,
+    ConditionFailedError,
+    RefusedError,
+    UnwritableError,
+)
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import Failure, Json, Parent, size_of
 from aftercommit.outbox import body_of, give_up, is_occurrence, refuse, settle, settlement
 from aftercommit.queue import Message, Sending, send
 from aftercommit.schema import check_inputs
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
-from aftercommit.writes import commit
 
 
 def start(item: ItemRow, worker: Worker) -> None:
@@ -34,6 +39,9 @@ def start(item: ItemRow, worker: Worker) -> None:
         return
     try:
         head = _admit(item, _prepare(item, body), worker)
+    except ActivationRefusedError as error:
+        _stand_aside(item, body, error)
+        return
     except (RefusedError, UnwritableError) as error:
         _refuse(item, failure_of(error))
         return
@@ -76,7 +84,7 @@ def _admit(item: ItemRow, birth: Birth, worker: Worker) -> HeadRow | None:
     puts = birth_puts(birth, at, lease_until=worker.deadline + LEASE_MARGIN_SECONDS)
     head = head_of(puts)
     try:
-        commit([*puts, *settlement(item, at)])
+        commit_birth([*puts, *settlement(item, at)])
     except ConditionFailedError as error:
         # The item was settled first (by another delivery, which has the child, or by a cancel), or the child
         # is there.
@@ -97,6 +105,18 @@ def _meet_existing(item: ItemRow, wanted: HeadRow) -> HeadRow | None:
     told = f"instance {wanted.instance_id} exists already, and was not started by this dispatch"
     _give_up(item, Failure("InstanceExistsError", told))
     return None
+
+
+def _stand_aside(item: ItemRow, body: dict[str, Json], error: ActivationRefusedError) -> None:
+    """Give up a start that met a live instance: it is told now, not tried until that one has ended."""
+    if "trigger" not in body:
+        _give_up(item, failure_of(error))
+        return
+    # Nobody has asked for this very instance: what its workflow says of itself is no fault.
+    settle(item)
+    told = {"owner_id": item.owner_id, "item_id": item.item_id, "reason": error.message}
+    logger.info("start refused", extra=told)
+    count("StartsRefused")
 
 
 def _refuse(item: ItemRow, failure: Failure) -> None:

@@ -23,7 +23,7 @@ from aftercommit.ids import derive_id
 from aftercommit.instances import lease
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.model import Failure, Intention, ItemCommand, ItemStatus, Json, Stimulate
-from aftercommit.outbox import ack, body_of, find_item, give_up, item_put, open_stimuli, postpone_item, refuse
+from aftercommit.outbox import ack, body_of, give_up, item_put, open_stimuli, postpone_item, refuse
 from aftercommit.settings import settings
 from aftercommit.tables import BookmarkRow, ItemRow, TriggerRow
 from aftercommit.triggers import find_triggers
@@ -120,24 +120,14 @@ def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRo
     except (InstanceEndedError, NotFoundError):
         applied = False  # its rows are left from before it ended
     else:
-        burst = Burst(head, worker)
-        if not _is_open(item):
-            # Closes: another worker applied it since it was read. The commit would refuse it a second time,
-            # but the next wait of that name may be here by now, and the step after that would have run on it.
-            burst.run()
-            return True
-        applied = burst.run(command, ack=ack(item, clock.now()), ack_unapplied=False)
+        # If another worker has applied it since it was read, the first commit says so, before any step runs.
+        applied = Burst(head, worker).run(command, ack=ack(item, clock.now()), ack_unapplied=False)
     if not applied:
         # Closes: the row was read before its bookmark was consumed. An index row proves nothing; the stimulus
         # stays open for a wait that is yet to come.
         for row in waiting:
             remove_row(row)
     return applied
-
-
-def _is_open(item: ItemRow) -> bool:
-    now = find_item(item.tenant, item.owner_id, item.item_id)
-    return now is not None and now.status == ItemStatus.UNDONE
 
 
 def _split(item: ItemRow, body: dict[str, Json], instances: list[str], starting: list[TriggerRow]) -> None:

@@ -148,6 +148,7 @@ class HeadRow(Row):
     parent_instance_id = UnicodeAttribute(null=True)
     parent_item_id = UnicodeAttribute(null=True)  # the dispatch that started it
     request_fingerprint = UnicodeAttribute(null=True)  # of the body that came with an Idempotency-Key
+    activation_key = UnicodeAttribute(null=True)  # the row by which it is the only one; None: it need not be
     secret = UnicodeAttribute(null=True)  # by which the instance knows the callback tokens it has given out
     lease_token = UnicodeAttribute(null=True)
     lease_until = UnicodeAttribute(null=True)
@@ -194,6 +195,18 @@ class SnapshotRow(Row):
     snapshot = UnicodeAttribute()
 
 
+class ActivationRow(Row):
+    """Names the one live instance that a definition may have, or may have per correlation id."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)  # tenant#activation#id: the head's activation_key
+    row = UnicodeAttribute(range_key=True)  # activation
+    holder = UnicodeAttribute()  # the instance's id
+
+
 class IncidentRow(Row):
     """A recorded fault that may need an operator."""
 
@@ -215,6 +228,20 @@ class IncidentRow(Row):
     attention_at = UnicodeAttribute(null=True)
     ttl = NumberAttribute(null=True)  # of an event's: it has no instance with which it could go
     attention = AttentionIndex()
+
+
+class CallbackRow(Row):
+    """A callback address that was called: put only if absent, so that it counts once for good."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)
+    row = UnicodeAttribute(range_key=True)  # callback#<hash of its name>
+    item_id = UnicodeAttribute()  # the stimulus that the call has become
+    nonce = UnicodeAttribute()  # by which its writer knows it after an unknown outcome
+    created_at = UnicodeAttribute()
 
 
 # --- what stimuli find ---

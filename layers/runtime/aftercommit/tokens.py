@@ -1,50 +1,55 @@
-"""Callback tokens: what somebody outside holds to resume one bookmark, and nothing else.
+"""Callback tokens: what somebody outside holds to reach one wait of one instance, and nothing else.
 
-A token names tenant, instance and bookmark, and proves by a digest over the instance's own secret that it was
-given out. Forged, used and foreign ones all look the same to their holder: not found.
+A token names tenant, instance and what it is for (a bookmark, or the name of a callback), and proves by a
+digest over the instance's own secret that it was given out. Nothing of it is stored.
 """
 
 import base64
 import hmac
 import json
 
-from aftercommit.definition import find_name_fault
-from aftercommit.errors import NotFoundError
-from aftercommit.instances import find_whole
 from aftercommit.model import dumps
 
 _PARTS = 4
+_CALLBACK = "callback"
 
 
 def make_token(tenant: str, instance_id: str, bookmark_id: str, secret: str) -> str:
     """Return the token of a bookmark."""
-    parts = [tenant, instance_id, bookmark_id, _proof(tenant, instance_id, bookmark_id, secret)]
-    return base64.urlsafe_b64encode(dumps(parts).encode()).decode().rstrip("=")
+    return _encode([tenant, instance_id, bookmark_id, prove([tenant, instance_id, bookmark_id], secret)])
 
 
-def read_token(tenant: str, token: str) -> tuple[str, str]:
-    """Return (instance_id, bookmark_id) of a token that is good for this tenant; raises NotFoundError."""
-    refused = NotFoundError("no such bookmark", field="token")
+def make_callback_token(tenant: str, instance_id: str, name: str, secret: str) -> str:
+    """Return the token of the callback that an instance knows by `name`."""
+    return _encode([tenant, instance_id, name, prove_callback(tenant, instance_id, name, secret)])
+
+
+def prove_callback(tenant: str, instance_id: str, name: str, secret: str) -> str:
+    """Return the digest that a callback's token bears; a bookmark's of the same text has another."""
+    return prove([_CALLBACK, tenant, instance_id, name], secret)
+
+
+def prove(parts: list[str], secret: str) -> str:
+    """Return the digest over the parts of a token."""
+    return hmac.new(secret.encode(), dumps(parts).encode(), "sha256").hexdigest()[:32]
+
+
+def find_parts(token: str) -> list[str] | None:
+    """Return the parts of a token, [tenant, instance id, what it is for, digest]; None if it is none."""
     try:
         parts = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        dumps(parts).encode()  # half a character, which JSON can name, stands in no token
     except (ValueError, RecursionError):
-        raise refused from None
+        return None
     if not isinstance(parts, list) or len(parts) != _PARTS or not all(isinstance(x, str) for x in parts):
-        raise refused
-    named, instance_id, bookmark_id, proof = parts
-    if named != tenant or find_name_fault(instance_id) or not (bookmark_id + proof).isascii():
-        raise refused
-    found = find_whole(tenant, instance_id)
-    if found is None or bookmark_id not in found[1].bookmarks:
-        raise refused
-    head, _ = found
-    if not head.secret or not hmac.compare_digest(
-        proof, _proof(tenant, instance_id, bookmark_id, head.secret)
-    ):
-        raise refused
-    return instance_id, bookmark_id
+        return None
+    return parts
 
 
-def _proof(tenant: str, instance_id: str, bookmark_id: str, secret: str) -> str:
-    message = dumps([tenant, instance_id, bookmark_id]).encode()
-    return hmac.new(secret.encode(), message, "sha256").hexdigest()[:32]
+def is_same(proof: str, other: str) -> bool:
+    """Compare two digests, in a time that tells nothing of where they differ."""
+    return hmac.compare_digest(proof.encode(), other.encode())
+
+
+def _encode(parts: list[str]) -> str:
+    return base64.urlsafe_b64encode(dumps(parts).encode()).decode().rstrip("=")

@@ -1,5 +1,9 @@
 """Triggers: the start points of published definitions, found by the stimulus that starts there."""
 
+from collections.abc import Collection
+from contextlib import suppress
+
+from aftercommit.activities import Activity
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.definition import Definition
 from aftercommit.definitions import find_published_version
@@ -16,18 +20,23 @@ def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
     """Return the trigger rows of a definition.
 
     A payload is evaluated once, at publish, where there are no inputs and no variables yet. Raises
-    DefinitionRefusedError naming the activities whose payload gives nothing then, or if there are too many.
+    DefinitionRefusedError naming the activities whose payload gives nothing then, that give none without
+    saying that they register none, or that start where another one does and may not; or if there are too
+    many.
     """
-    rows, faults = {}, []
+    rows, faults, claimed = {}, [], set()
     for path, activity in definition.activities.items():
         try:
-            stimuli = [
-                {"name": name, "payload": _payload(payload)} for name, payload in activity.payloads() or []
-            ]
+            stimuli = _stimuli(activity)
         except ExpressionError as error:
             faults.append((path, f"has no payload to start at: {error}"))
             continue
-        for stimulus in stimuli:
+        if stimuli is not None and bool(stimuli) == bool(activity.registers_none):
+            faults.append((path, _NONE_TOLD if not stimuli else _SOME_TOLD))
+        for stimulus in stimuli or []:
+            if activity.is_exclusive and stimulus_id_of(stimulus) in claimed:
+                faults.append((path, f"starts at {_told(stimulus)}, as another activity here does"))
+            claimed.add(stimulus_id_of(stimulus))
             row = TriggerRow(
                 key_of(owner, stimulus_id_of(stimulus)),
                 f"{definition.definition_id}#{version_name(definition.version)}#{path}",
@@ -45,6 +54,56 @@ def triggers_of(owner: str, definition: Definition) -> list[TriggerRow]:
     if faults:
         raise DefinitionRefusedError(faults)
     return list(rows.values())
+
+
+def list_start_points(definition: Definition) -> list[dict[str, Json]]:
+    """Return {activity_id, name, payload} of each stimulus that starts a definition once it is published."""
+    found = []
+    for path, activity in definition.activities.items():
+        with suppress(ExpressionError):  # published before it was checked like that; it starts at nothing
+            found += [{"activity_id": path, **stimulus} for stimulus in _stimuli(activity) or []]
+    return found
+
+
+_NONE_TOLD = "starts the workflow, and gives nothing to start at; say registers_none if that is meant"
+_SOME_TOLD = "says registers_none, and gives something to start at all the same"
+
+
+def _stimuli(activity: Activity) -> list[dict[str, Json]] | None:
+    given = activity.payloads()
+    if given is None:
+        return None
+    return [{"name": name, "payload": _payload(payload)} for name, payload in given]
+
+
+def _told(stimulus: dict[str, Json]) -> str:
+    return " ".join(str(each) for each in stimulus["payload"].values())
+
+
+def check_claims(owner: str, definitions: Collection[Definition]) -> None:
+    """Refuse definitions that start where only one may, and another one does; raises DefinitionRefusedError.
+
+    Those that are published together are judged by what they will be. Two publishers at once may both pass:
+    then requests are refused.
+    """
+    faults: list[tuple[str, str]] = []
+    claims: dict[str, str] = {}  # definition id by stimulus id
+    names = {each.definition_id for each in definitions}
+    for definition in definitions:
+        triggers_of(owner, definition)  # what is wrong with one alone is told first
+        for path, activity in definition.activities.items():
+            for stimulus in (_stimuli(activity) or []) if activity.is_exclusive else []:
+                key = stimulus_id_of(stimulus)
+                found = [row.definition_id for row in find_triggers(owner, key)]
+                others = {each for each in found if each not in names} | {
+                    claims.setdefault(key, definition.definition_id)
+                } - {definition.definition_id}
+                faults += [
+                    (path, f"starts at {_told(stimulus)}, as workflow {other!r} does")
+                    for other in sorted(others)
+                ]
+    if faults:
+        raise DefinitionRefusedError(faults)
 
 
 def _find_input_faults(definition: Definition) -> list[tuple[str, str]]:

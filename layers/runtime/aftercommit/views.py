@@ -1,4 +1,4 @@
-"""Views: instances, journals, dispatches and workflows as the API shows them. Reading only."""
+"""Views: instances, journals, dispatches and stimuli as the API shows them. Reading only."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from aftercommit.definitions import PUBLISHED, list_published, list_versions, load_definition
+from aftercommit.activities.http_endpoint import callback_name
 from aftercommit.errors import (
     MalformedRequestError,
     MalformedRowError,
@@ -21,7 +21,6 @@ from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus,
 from aftercommit.outbox import body_of
 from aftercommit.settings import settings
 from aftercommit.tables import (
-    DefinitionRow,
     HeadRow,
     IncidentRow,
     ItemRow,
@@ -30,7 +29,7 @@ from aftercommit.tables import (
     revision_name,
     split_key,
 )
-from aftercommit.tokens import make_token
+from aftercommit.tokens import make_callback_token, make_token
 
 # A page that few instances match ends here, and its cursor goes on.
 _EXAMINED_MAX = 1_000
@@ -95,6 +94,7 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
         **_summary(head),
         "input": state.inputs,
         "output": state.output,
+        "response": state.response,
         "variables": state.variables,
         "failure": state.failure.to_json() if state.failure else None,
         "bookmarks": [_bookmark(head, state, each) for each in state.bookmarks.values()],
@@ -110,6 +110,11 @@ def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json
         shown["inputs"] = execution.memory["inputs"]
         shown["activity_id"] = execution.activity_id
         shown["token"] = make_token(head.tenant, head.instance_id, bookmark.bookmark_id, head.secret)
+    if bookmark.waits_for == "callback":
+        token = make_callback_token(
+            head.tenant, head.instance_id, callback_name(bookmark.stimulus or {}), head.secret
+        )
+        shown["callback_path"] = f"/callbacks/{token}"
     if bookmark.waits_for == "child":
         shown["instance_id"] = derive_child_id(bookmark.execution_id)
     return shown
@@ -335,35 +340,6 @@ def _list_attention(
     return present(**{name: shown[: page.limit]}, cursor=_to_cursor(place_of_last) if place_of_last else None)
 
 
-# --- workflows ---
-
-
-def show_workflows(tenant: str) -> dict[str, Json]:
-    """Return what a tenant can start."""
-    shown = []
-    for owner, definition_id in list_published(tenant):
-        row = DefinitionRow.get(key_of(owner, definition_id), PUBLISHED)
-        shown.append({"id": definition_id, "version": int(row.version), "published_at": row.created_at})
-    return {"workflows": shown}
-
-
-def show_workflow(tenant: str, definition_id: str, version: int | None) -> dict[str, Json]:
-    """Return a definition (the published version unless another is named) and which versions there are."""
-    owner, rows = list_versions(tenant, definition_id)
-    published = next((int(row.version) for row in rows if row.row == PUBLISHED), None)
-    shown = version or published
-    if shown is None:
-        raise NotFoundError(f"no published workflow {definition_id!r}", field="id")
-    definition = load_definition(owner, definition_id, shown)
-    return {
-        **definition.data,
-        "version": definition.version,
-        "fingerprint": definition.fingerprint,
-        "published_version": published,
-        "versions": sorted(int(row.version) for row in rows if row.row != PUBLISHED),
-    }
-
-
 # --- stimuli and incidents ---
 
 
@@ -378,6 +354,7 @@ def show_stimulus(row: ItemRow) -> dict[str, Json]:
         name=body["stimulus"]["name"],
         correlation_id=body.get("correlation_id"),
         instance_id=body.get("instance_id"),
+        execution_id=body["stimulus"].get("execution_id"),
         status="open" if row.status == ItemStatus.UNDONE else "dead",
         attempts=int(row.attempts),
         last_error=row.last_error,

@@ -14,7 +14,8 @@ class Workflow:
 
     `inputs` declares what a caller must give, as Python types or JSON Schemas by name. `output` is evaluated
     when the root has completed. `commit` is "step" (each finished step is committed and never runs again)
-    or "burst" (one commit when nothing more can run); `incidents` is "fault" or "continue".
+    or "burst" (one commit when nothing more can run); `incidents` is "fault" or "continue". `activation` is
+    "always", "singleton" (one live instance at a time) or "correlation" (one for each correlation id).
 
     Raises DefinitionRefusedError, naming every fault with its path, when the tree makes no sense.
     """
@@ -29,13 +30,14 @@ class Workflow:
         output: Json = None,
         commit: str = "step",
         incidents: str = "fault",
+        activation: str = "always",
     ) -> None:
         data: dict[str, Json] = {"id": id, "version": version, "root": root.to_json()}
         if inputs:
             data["inputs"] = schema.inputs_schema(inputs)
         if output is not None:
             data["output"] = to_json(output)
-        options = {"commit": commit, "incidents": incidents}
+        options = {"commit": commit, "incidents": incidents, "activation": activation}
         given = {key: value for key, value in options.items() if value != _DEFAULTS[key]}
         if given:
             data["options"] = given
@@ -57,4 +59,4 @@ class Workflow:
         return self.data
 
 
-_DEFAULTS = {"commit": "step", "incidents": "fault"}
+_DEFAULTS = {"commit": "step", "incidents": "fault", "activation": "always"}

@@ -62,7 +62,17 @@ class Delete:
     condition: Condition | None = None
 
 
-Write = Put | Update | Delete
+@dataclass(frozen=True)
+class Check:
+    """Require something of a row that the commit does not change; only beside other writes."""
+
+    purpose: str
+    model: type[Row]
+    key: tuple[str, str]
+    condition: Condition
+
+
+Write = Put | Update | Delete | Check
 
 
 def commit(writes: list[Write]) -> None:
@@ -104,6 +114,8 @@ def _write_one(writes: list[Write]) -> None:
         write.row.save(condition=write.condition)
     elif isinstance(write, Delete):
         write.row.delete(condition=write.condition)
+    elif isinstance(write, Check):
+        raise TypeError("a check alone writes nothing")
     else:
         write.row.update(actions=list(write.actions), condition=write.condition)
 
@@ -115,13 +127,15 @@ def _write_all(writes: list[Write]) -> None:
                 transaction.save(write.row, condition=write.condition)
             elif isinstance(write, Delete):
                 transaction.delete(write.row, condition=write.condition)
+            elif isinstance(write, Check):
+                transaction.condition_check(write.model, *write.key, condition=write.condition)
             else:
                 transaction.update(write.row, actions=list(write.actions), condition=write.condition)
 
 
 def in_sent_order(writes: list[Write]) -> list[Write]:
     """Return the writes in the order in which PynamoDB sends them, which reasons follow."""
-    return [each for kind in (Delete, Put, Update) for each in writes if isinstance(each, kind)]
+    return [each for kind in (Check, Delete, Put, Update) for each in writes if isinstance(each, kind)]
 
 
 def _read_failure(error: PynamoDBException, writes: list[Write]) -> Exception:

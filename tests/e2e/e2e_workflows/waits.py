@@ -61,6 +61,12 @@ pausing = Workflow(
     inputs={"order_id": str, "seconds": int},
     root=Sequence(Delay(inputs.seconds), Step(note, order_id=inputs.order_id, name="awake")),
 )
+alone = Workflow(
+    "alone",
+    activation="correlation",
+    inputs={"order_id": str},
+    root=Event("released", payload={"order": inputs.order_id}),
+)
 deciding = Workflow(
     "deciding",
     inputs={"order_id": str},

@@ -8,8 +8,10 @@ from aftercommit.activities.fault import Fault
 from aftercommit.activities.finish import Finish
 from aftercommit.activities.flowchart import Flowchart
 from aftercommit.activities.fork import Fork
+from aftercommit.activities.http_endpoint import HttpEndpoint, WriteHttpResponse
 from aftercommit.activities.if_ import If
 from aftercommit.activities.loops import Break, ForEach, ParallelForEach, While
+from aftercommit.activities.send_http_request import SendHttpRequest
 from aftercommit.activities.sequence import Sequence
 from aftercommit.activities.set_variable import SetVariable
 from aftercommit.activities.step import Step
@@ -31,10 +33,12 @@ TYPES: dict[str, type[Activity]] = {
         Flowchart,
         ForEach,
         Fork,
+        HttpEndpoint,
         If,
         ParallelForEach,
         PublishEvent,
         RunTask,
+        SendHttpRequest,
         Sequence,
         SetVariable,
         StartAt,
@@ -43,6 +47,7 @@ TYPES: dict[str, type[Activity]] = {
         Timer,
         Try,
         While,
+        WriteHttpResponse,
     )
 }
 
@@ -60,10 +65,12 @@ __all__ = [
     "Flowchart",
     "ForEach",
     "Fork",
+    "HttpEndpoint",
     "If",
     "ParallelForEach",
     "PublishEvent",
     "RunTask",
+    "SendHttpRequest",
     "Sequence",
     "SetVariable",
     "StartAt",
@@ -72,4 +79,5 @@ __all__ = [
     "Timer",
     "Try",
     "While",
+    "WriteHttpResponse",
 ]

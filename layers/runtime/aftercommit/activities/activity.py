@@ -1,4 +1,4 @@
-"""What every activity is: named properties (some of them children), and three moments of behaviour.
+"""What every activity is: named properties (some of them children), and moments of behaviour.
 
 An activity never does anything itself. In each moment it gets a Visit, reads from it, and leaves moves
 there; the engine carries them out. So activities are pure, and a tree of them is plain data.
@@ -92,6 +92,13 @@ class SetTo:
 
 
 @dataclass(slots=True)
+class Respond:
+    """Answer the request that the instance was started with, unless that is done."""
+
+    response: dict[str, Json]
+
+
+@dataclass(slots=True)
 class FaultWith:
     """Fault here."""
 
@@ -116,6 +123,7 @@ Move = (
     | Wait
     | Intend
     | SetTo
+    | Respond
     | FaultWith
     | End
 )
@@ -194,11 +202,12 @@ class Visit:
         *,
         until: str | None = None,
         stimulus: dict[str, Json] | None = None,
+        multi_use: bool = False,
     ) -> str:
-        """Stay here until the bookmark that is returned is resumed."""
+        """Stay here until the bookmark that is returned is resumed; with `multi_use` also after that."""
         execution_id = self.execution.execution_id
         bookmark_id = derive_id("bookmark", execution_id, waits_for)
-        bookmark = Bookmark(bookmark_id, execution_id, waits_for, until, stimulus)
+        bookmark = Bookmark(bookmark_id, execution_id, waits_for, until, stimulus, multi_use)
         self.moves.append(Wait(bookmark))
         return bookmark_id
 
@@ -209,6 +218,10 @@ class Visit:
     def set_variable(self, variable: str, value: Json) -> None:
         """Set a variable of the instance."""
         self.moves.append(SetTo(variable, value))
+
+    def respond(self, response: dict[str, Json]) -> None:
+        """Answer the request that the instance was started with; the first answer counts."""
+        self.moves.append(Respond(response))
 
     def fault(self, failure: Failure) -> None:
         """Fault here."""
@@ -240,10 +253,12 @@ CHILD_KINDS = frozenset({"child", "children", "branches"})
 
 
 class Activity:
-    """A node of a definition. Subclasses name their properties and behave in three moments."""
+    """A node of a definition. Subclasses name their properties and behave in moments."""
 
     properties: ClassVar[dict[str, Property]]
     is_loop: ClassVar[bool] = False  # whether a Break below ends it
+    is_exclusive: ClassVar[bool] = False  # whether nothing else may start at what it starts at
+    registers_none: bool | None = None  # whether a start point without payloads is meant
     result: str | None = None  # the variable for what it gives, of those that give something
 
     def __init__(self, **values: Any) -> None:
@@ -290,8 +305,15 @@ class Activity:
         return written
 
     def payloads(self) -> list[tuple[str, dict[str, Json]]] | None:
-        """Return the (name, payload) stimuli that start its workflow; None if it is no start point."""
+        """Return the (name, payload) stimuli that start its workflow; None if it is no start point.
+
+        A start point that gives none has to say `registers_none`.
+        """
         return None
+
+    def gives_tokens(self) -> bool:
+        """Whether somebody outside may hold a token for it."""
+        return False
 
     def schedule(self) -> dict[str, Json] | None:
         """Return the times that start its workflow, as schedules.py reads them; None if there are none."""
@@ -340,3 +362,11 @@ class Activity:
     def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
         """Go on after a wait."""
         raise NotImplementedError
+
+    def finished(self, visit: Visit, result: Json) -> None:
+        """Go on after a worker has run it; the default ends with what its function gave."""
+        visit.complete(result=result)
+
+    def raised(self, visit: Visit, failure: Failure) -> None:
+        """Go on after its function has raised for the last time; the default faults."""
+        visit.fault(failure)

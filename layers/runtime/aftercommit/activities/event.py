@@ -3,34 +3,36 @@
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
 from aftercommit.ids import derive_id
-from aftercommit.intentions import intend_event, intend_stimulus
+from aftercommit.intentions import event_name, intend_event, intend_stimulus
 from aftercommit.limits import EVENT_BYTES_MAX, EVENT_CHARACTERS_MAX, INPUT_BYTES_MAX
 from aftercommit.model import Intention, Json, size_of
 
-EVENT = "event"
 SINKS = ("stimuli", "queue", "bus", "webhook")  # nearest first: the order in which an event is sent to them
-
-
-def event_name(name: str) -> str:
-    """Return the stimulus name of an event: apart from those of other kinds of wait."""
-    return f"{EVENT}:{name}"
 
 
 class Event(Activity):
     """Waits for the event `name` with just this `payload`; its input goes into `result`.
 
-    With `starts`, the event also starts the workflow, which then goes on here.
+    With `starts`, the event also starts the workflow, which then goes on here. With `each`, the wait stays:
+    each event runs that activity once, with its input as the variable `result` that only this round sees.
+    Rounds may overlap; a Break in one ends them all. With `scope="activity"` only an event that names the
+    waiting execution is met.
     """
 
     properties = {
         "name": Property("text", required=True),
         "payload": Property("value_map"),
         "starts": Property("flag"),
+        "scope": Property("choice", choices=("all", "activity")),
+        "each": Property("child"),
         "result": Property("variable"),
     }
+    is_loop = True
     name: str
     payload: dict[str, Json] | None
     starts: bool | None
+    scope: str | None
+    each: Activity | None
 
     def __init__(
         self,
@@ -38,9 +40,13 @@ class Event(Activity):
         *,
         payload: dict[str, Json] | None = None,
         starts: bool = False,
+        scope: str | None = None,
+        each: Activity | None = None,
         result: str | None = None,
     ) -> None:
-        super().__init__(name=name, payload=payload, starts=starts or None, result=result)
+        super().__init__(
+            name=name, payload=payload, starts=starts or None, scope=scope, each=each, result=result
+        )
 
     def takes_time(self) -> bool:
         """Say so: it does."""
@@ -52,15 +58,32 @@ class Event(Activity):
 
     def enter(self, visit: Visit) -> None:
         """Go on at once where the event has started the instance; else wait for it."""
-        if visit.take_trigger():
-            visit.complete(result=(visit.trigger or {}).get("value"))
+        begun = visit.take_trigger()
+        value = (visit.trigger or {}).get("value")
+        if begun and not self.each:
+            visit.complete(result=value)
             return
-        payload = take_payload(self.payload, visit)
-        visit.wait("stimulus", stimulus={"name": event_name(self.name), "payload": payload})
+        stimulus = {"name": event_name(self.name), "payload": take_payload(self.payload, visit)}
+        if self.scope == "activity":
+            stimulus["execution_id"] = visit.execution.execution_id
+        visit.wait("stimulus", stimulus=stimulus, multi_use=bool(self.each))
+        if begun:
+            self._go_round(visit, value)
 
     def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
         """Take the event's input."""
-        visit.complete(outcome, value)
+        if self.each:
+            self._go_round(visit, value)
+        else:
+            visit.complete(outcome, value)
+
+    def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
+        """Wait on after a round."""
+
+    def _go_round(self, visit: Visit, value: Json) -> None:
+        number = visit.memory.get("rounds", 0)
+        visit.memory["rounds"] = number + 1
+        visit.schedule("each", number, {self.result: value} if self.result else None)
 
 
 class PublishEvent(Activity):
@@ -182,6 +205,10 @@ class RunTask(Activity):
 
     def takes_time(self) -> bool:
         """Say so: it does."""
+        return True
+
+    def gives_tokens(self) -> bool:
+        """Say so: whoever completes the task holds one."""
         return True
 
     def enter(self, visit: Visit) -> None:

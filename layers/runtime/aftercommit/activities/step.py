@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aftercommit.activities.activity import Activity, Property, Visit
-from aftercommit.functions import Retry
+from aftercommit.functions import ActivityContext, ActivityFunction, Retry
 from aftercommit.model import Json
 
 
@@ -49,6 +49,20 @@ class Step(Activity):
         """Evaluate the inputs and become ready for a worker."""
         visit.memory["inputs"] = visit.evaluate(self.inputs or {})
         visit.make_ready()
+
+    # --- what a worker asks ---
+
+    def policy(self, function: ActivityFunction) -> Retry:
+        """Return when it is tried again; its own policy comes before the function's."""
+        return function.retry if self.retry is None else Retry.from_json(self.retry)
+
+    def seconds_needed(self, function: ActivityFunction) -> float:
+        """Return how much of an invocation has to be left to begin."""
+        return function.timeout_seconds
+
+    def run(self, function: ActivityFunction, inputs: Json, context: ActivityContext) -> Json:
+        """Call its function; raises what that raises."""
+        return function.run(inputs, context)
 
     def find_faults(self) -> list[tuple[str, str]]:
         """Refuse a retry policy that makes no sense."""

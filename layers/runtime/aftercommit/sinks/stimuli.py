@@ -6,12 +6,11 @@ The stimulus's id derives from the event's, so however often the event is delive
 from collections.abc import Sequence
 
 from aftercommit import clock
-from aftercommit.activities.event import event_name
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.errors import AftercommitError, ConditionFailedError, TryLaterError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_id
-from aftercommit.intentions import intend_stimulus
+from aftercommit.intentions import event_name, intend_stimulus
 from aftercommit.outbox import item_put
 from aftercommit.sinks.sink import Outgoing, Refusal
 from aftercommit.tables import ItemRow

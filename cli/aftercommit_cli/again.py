@@ -1,0 +1,100 @@
+"""Doing one thing to many rows: shown first, asked for, with a bar, and told one by one what was refused."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from aftercommit_cli.call import Call
+from aftercommit_cli.errors import INTERRUPTED, REFUSED, ProblemError, RefusedError
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What is done: its words, how a row is named, and the call."""
+
+    verb: str
+    done: str
+    one: str
+    many: str
+    keys: tuple[str, ...]
+    act: Callable[[Row], Any]
+
+    def name(self, row: Row) -> str:
+        """Return a row's ids, as the command takes them."""
+        return " ".join(str(row[key]) for key in self.keys)
+
+    def ids(self, row: Row) -> Row:
+        """Return a row's ids by name."""
+        return {key: row[key] for key in self.keys}
+
+    def count(self, number: int) -> str:
+        """Return a number of rows in words."""
+        return f"{number} {self.one if number == 1 else self.many}"
+
+
+@dataclass
+class _Tally:
+    done: list[Any] = field(default_factory=list)
+    refused: list[Row] = field(default_factory=list)
+    left: int = 0
+
+
+def do_all(call: Call, deed: Deed, rows: Sequence[Row], *, dry_run: bool, yes: bool) -> int:
+    """Do a deed to each row, and return the exit code: 1 if one was refused.
+
+    A row's refusal stops no other. What was done before an interruption, or before the API was lost, is told.
+    """
+    output = call.output
+    if not output.as_json:
+        for row in rows:
+            output.say(f"{'would be ' + deed.done if dry_run else deed.verb}  {deed.name(row)}")
+    if dry_run or not rows:
+        none: Row = {deed.done: [], "refused": []}
+        would = {f"would_be_{deed.done}": [deed.ids(row) for row in rows]}
+        output.answer(would if dry_run else none, lambda: output.remark(f"{deed.count(len(rows))} matched."))
+        return 0
+    if not yes:
+        click.confirm(f"{deed.verb.capitalize()} {deed.count(len(rows))}?", abort=True, err=True)
+    tally = _Tally(left=len(rows))
+    problem: BaseException | None = None
+    try:
+        _do(call, deed, rows, tally)
+    except (KeyboardInterrupt, ProblemError) as error:
+        problem = error
+    _tell(call, deed, tally)
+    if isinstance(problem, ProblemError):
+        raise problem
+    if problem:
+        return INTERRUPTED
+    return REFUSED if tally.refused else 0
+
+
+def _do(call: Call, deed: Deed, rows: Sequence[Row], tally: _Tally) -> None:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = call.output.aside
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        for row in progress.track(rows, description=deed.verb):
+            try:
+                tally.done.append(deed.act(row))
+            except RefusedError as error:
+                tally.refused.append({**deed.ids(row), "error": error.error})
+            tally.left -= 1
+
+
+def _tell(call: Call, deed: Deed, tally: _Tally) -> None:
+    output = call.output
+
+    def tell() -> None:
+        for each in tally.refused:
+            field_name = f"{each['error']['field']}: " if each["error"].get("field") else ""
+            output.say(f"refused  {deed.name(each)}  {field_name}{each['error'].get('message', '')}")
+        left = f", {tally.left} not tried" if tally.left else ""
+        output.say(f"{len(tally.done)} {deed.done}, {len(tally.refused)} refused{left}")
+
+    answer: Row = {deed.done: tally.done, "refused": tally.refused}
+    output.answer({**answer, "not_tried": tally.left} if tally.left else answer, tell)

@@ -1,0 +1,55 @@
+"""Taking callback tokens: forged, used, lost and foreign ones all look the same to their holder."""
+
+from aftercommit.definition import find_name_fault
+from aftercommit.errors import NotFoundError
+from aftercommit.instances import find_head, find_whole
+from aftercommit.model import InstanceStatus, Intention, ItemCommand, Json
+from aftercommit.outbox import item_put
+from aftercommit.tables import HeadRow, ItemRow
+from aftercommit.tokens import find_parts, is_same, prove, prove_callback
+from aftercommit.writes import Put
+
+
+def read_token(tenant: str, token: str) -> tuple[str, str]:
+    """Return (instance_id, bookmark_id) of a token that is good for this tenant; raises NotFoundError."""
+    refused = NotFoundError("no such bookmark", field="token")
+    parts = find_parts(token)
+    if parts is None or parts[0] != tenant or find_name_fault(parts[1]):
+        raise refused
+    _, instance_id, bookmark_id, proof = parts
+    found = find_whole(tenant, instance_id)
+    if found is None or bookmark_id not in found[1].bookmarks:
+        raise refused
+    secret = found[0].secret
+    if not secret or not is_same(proof, prove([tenant, instance_id, bookmark_id], secret)):
+        raise refused
+    return instance_id, bookmark_id
+
+
+def callback_put(tenant: str, token: str, value: Json, at: float) -> Put:
+    """Return the write that intends the resume of the bookmark that a token stands for.
+
+    The item's id derives from the bookmark: of two answers at once, one makes it. Raises NotFoundError.
+    """
+    instance_id, bookmark_id = read_token(tenant, token)
+    body = {"instance_id": instance_id, "bookmark_id": bookmark_id, "outcome": "Done", "value": value}
+    put = item_put(tenant, instance_id, Intention(ItemCommand.RESUME, f"callback-{bookmark_id}", body), at)
+    return Put("callback", put.row, ItemRow.item_id.does_not_exist())  # closes: the token was used
+
+
+def read_callback_token(tenant: str, token: str) -> tuple[HeadRow, str]:
+    """Return (head, callback's name) of a token that is good for this tenant; raises NotFoundError.
+
+    Good are those of an instance that has not ended, whether or not it waits already.
+    """
+    refused = NotFoundError("no such callback", field="token")
+    parts = find_parts(token)
+    if parts is None or parts[0] != tenant or find_name_fault(parts[1]):
+        raise refused
+    _, instance_id, name, proof = parts
+    head = find_head(tenant, instance_id)
+    if head is None or head.deleted_at or InstanceStatus(head.status).ended:
+        raise refused
+    if not head.secret or not is_same(proof, prove_callback(tenant, instance_id, name, head.secret)):
+        raise refused
+    return head, name
