@@ -2,7 +2,8 @@
 
 import pytest
 
-from aftercommit import PublishEvent, Sequence, Workflow, direct, inputs
+import aftercommit
+from aftercommit import PublishEvent, Sequence, Step, Workflow, direct, inputs
 from aftercommit.definition import read_definition
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.limits import EVENT_BYTES_MAX
@@ -90,3 +91,47 @@ def test_as_data_and_in_python_it_is_the_same():
     assert written == {"type": "PublishEvent", "name": "n", "sinks": ["bus"]}
     read = read_definition({"id": "w", "root": written}, version=1)
     assert read.root.sinks == ["bus"]
+
+
+# --- from within an activity ---
+
+
+def run_activity(function):
+    return direct.run(Workflow("w", root=Step("tell")), activities={"tell": function})
+
+
+def test_an_activity_tells_sinks_with_its_result():
+    data = {"n": 1}
+
+    def tell(context):
+        context.publish("order/placed", {"order": 1}, data, correlation_id="c-1", sinks=["bus"])
+        context.publish("order/placed", sinks=["queue"])
+        data["n"] = 2
+
+    first, second = run_activity(tell).events
+    assert (first["name"], first["data"], first["sinks"]) == ("order/placed", {"n": 1}, ["bus"])
+    assert (first["payload"], first["correlation_id"]) == ({"order": 1}, "c-1")
+    assert (second["data"], second["sinks"]) == ({}, ["queue"])
+    assert first["id"] != second["id"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"sinks": []},
+        {"sinks": ["kafka"]},
+        {"input": "text", "sinks": ["bus"]},
+        {"input": {"x": "y" * EVENT_BYTES_MAX}, "sinks": ["bus"]},
+    ],
+)
+def test_an_activity_that_tells_sinks_nonsense_raises(more):
+    result = run_activity(lambda context: context.publish("n", **more))
+    assert result.status == "faulted"
+    assert result.events == []
+
+
+def test_every_name_of_the_package_is_found_and_no_other():
+    for name in aftercommit.__all__:
+        assert getattr(aftercommit, name).__class__ is not type(aftercommit), "a module of the same name"
+    with pytest.raises(AttributeError):
+        aftercommit.nothing  # noqa: B018

@@ -152,6 +152,10 @@ def stamped(intention: Intention, at: float) -> Intention:
     return replace(intention, item_id=f"{begin_stimulus_id(at)}-{intention.item_id}")
 
 
+# Where an event can be told, nearest first: the order in which it is sent.
+SINKS = ("stimuli", "queue", "bus", "webhook")
+
+
 def intend_event(
     event_id: str,
     *,

@@ -3,11 +3,9 @@
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
 from aftercommit.ids import derive_id
-from aftercommit.intentions import event_name, intend_event, intend_stimulus
+from aftercommit.intentions import SINKS, event_name, intend_event, intend_stimulus
 from aftercommit.limits import EVENT_BYTES_MAX, EVENT_CHARACTERS_MAX, INPUT_BYTES_MAX
 from aftercommit.model import Intention, Json, size_of
-
-SINKS = ("stimuli", "queue", "bus", "webhook")  # nearest first: the order in which an event is sent to them
 
 
 class Event(Activity):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aftercommit.activities.event import SINKS
+from aftercommit.intentions import SINKS
 from aftercommit.settings import settings
 from aftercommit.sinks.sink import Outgoing, Refusal, Sink, refused
 
