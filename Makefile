@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 ARGS ?=
 PARAMETERS ?=
+ENV ?= dev
 # Colours and caches of an outer environment must not change what the tools find.
 unexport VIRTUAL_ENV PYTHONPATH
 export SAM_CLI_TELEMETRY := 0
@@ -15,18 +16,20 @@ SAM := PATH="$(CURDIR)/.tools/sam/bin:$(CURDIR)/.tools/uv/bin:$$PATH" .tools/sam
 
 # Python 3.13 is the template's default; another one has to be named.
 python_runtime = $(shell .tools/sam/bin/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
-overrides = $(strip $(PARAMETERS) $(if $(filter-out python3.13,$(python_runtime)),PythonRuntime=$(python_runtime)))
-with_overrides = $(if $(overrides),--parameter-overrides $(overrides))
+runtime_parameter = $(if $(filter-out python3.13,$(python_runtime)),PythonRuntime=$(python_runtime))
+# ENV's own parameters, PARAMETERS over them: sam alone would take either.
+merge_parameters = overrides=$$(.tools/sam/bin/python scripts/parameters.py "$(ENV)" $(runtime_parameter) $(PARAMETERS))
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9.]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: dev-environment sam-environment emulator-environment ## Prepare all tools, from the lock file, inside this folder
+setup: dev-environment sam-environment emulator-environment lambda-environment ## Prepare all tools, from the lock file, inside this folder
 
-.PHONY: uv-environment dev-environment sam-environment emulator-environment
-uv-environment dev-environment sam-environment emulator-environment: %-environment:
+environments := $(addsuffix -environment,uv dev sam emulator lambda checkov)
+.PHONY: $(environments)
+$(environments): %-environment:
 	@scripts/bootstrap $*
 
 .PHONY: demo
@@ -36,6 +39,10 @@ demo: setup ## Run 50 orders on a local stack, kill workers meanwhile, and count
 .PHONY: local
 local: setup ## Serve the deployed stack on this machine (PORT=4566 WORKFLOWS_DIR=path LOCAL_PARAMETERS="Key=Value ...")
 	@exec $(RUN) scripts/local.py
+
+.PHONY: env.json
+env.json: dev-environment ## Name the stack that make local serves to sam local (PORT=4566 HOST=host.docker.internal)
+	@$(RUN) scripts/env_json.py
 
 .PHONY: test
 test: dev-environment ## Run the unit and integration tests (ARGS="..." goes to pytest)
@@ -54,13 +61,18 @@ bench: dev-environment ## Count requests, units, time and dollars per workload, 
 	@$(RUN) -m bench $(ARGS)
 
 .PHONY: check
-check: dev-environment sam-environment ## Lint, check formatting and types, and validate the template
+check: dev-environment sam-environment ## Lint, check formatting and types, validate and scan the template
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.tools/uv/bin/uv export --quiet --locked $(export_options) | diff layers/runtime/requirements.txt - \
 		|| { echo "layers/runtime/requirements.txt is not what uv.lock says: run make lock"; exit 1; }
-	@$(SAM) validate --lint --region us-east-1
+	@$(SAM) validate --lint --config-env prod --region us-east-1
+	@$(MAKE) --no-print-directory scan
+
+.PHONY: scan
+scan: checkov-environment ## Ask Checkov what is insecure in the template (.checkov.yaml says what does not apply)
+	@.tools/checkov/bin/python .tools/checkov/bin/checkov --config-file .checkov.yaml
 
 # What the functions get, at the versions that the tests ran with.
 export_options := --no-default-groups --no-hashes --no-emit-project --no-header --no-annotate
@@ -77,11 +89,11 @@ format: dev-environment ## Format the code, and fix what ruff can
 
 .PHONY: build
 build: sam-environment ## Build functions and layers for AWS (sam build)
-	@$(SAM) build --cached --parallel $(with_overrides)
+	@$(merge_parameters); $(SAM) build --config-env "$(ENV)" --parameter-overrides "$$overrides"
 
 .PHONY: deploy
-deploy: build ## Deploy to your AWS account, as samconfig.toml says (PARAMETERS="Key=Value ...")
-	@$(SAM) deploy $(with_overrides) $(ARGS)
+deploy: build ## Deploy to your AWS account, as samconfig.toml says (ENV=dev|prod PARAMETERS="Key=Value ...")
+	@$(merge_parameters); $(SAM) deploy --config-env "$(ENV)" --parameter-overrides "$$overrides" $(ARGS)
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed here

@@ -1,17 +1,18 @@
 """Run the benchmark: `python -m bench`. Exits with 1 if a counted target is missed; times only inform.
 
-`python -m bench --budget` only counts the awaited workload, in seconds, and writes no results; `--events`
-counts what events take, and puts it into the results that are there.
+`python -m bench --budget` only counts the awaited workload, in seconds, and `--bulks` only bulk dispatches;
+neither writes results. `--events` counts what events take, and puts it into the results that are there.
 """
 
 import json
 import sys
 from typing import Any
 
+from bench.bulk import find_bulk_misses, measure_bulks
 from bench.costs import idle_month, stored_bytes, summarise
 from bench.events import measure_events
 from bench.meter import Request
-from bench.report import print_events, print_report, print_requests
+from bench.report import print_bulks, print_events, print_report, print_requests
 from bench.timing import time_engine, time_imports
 from bench.world import ROOT, Tally, World, deployed
 
@@ -76,6 +77,7 @@ def measure() -> dict[str, Any]:
         "workloads": workloads,
         "events": measure_events(),
         "step_units": steps,
+        "bulks": measure_bulks(),
         "idle_usd_per_month": idle,
         "engine_us_per_step": round(engine, 1),
         "import_ms": {name: round(value) for name, value in time_imports().items()},
@@ -105,7 +107,7 @@ def find_misses(figures: dict[str, Any]) -> list[str]:
     misses = find_overruns(figures["workloads"]["awaited"])
     if len({units for each in figures["step_units"].values() for units in each.values()}) != 1:
         misses.append(f"a step's units grow: {figures['step_units']}")
-    return misses + find_event_misses(figures["events"])
+    return misses + find_bulk_misses(figures["bulks"]) + find_event_misses(figures["events"])
 
 
 def find_event_misses(events: dict[str, Any]) -> list[str]:
@@ -148,6 +150,15 @@ def count_events() -> int:
     return 1 if misses else 0
 
 
+def check_bulks() -> int:
+    """Count the bulk dispatches alone; returns 1 if they cost more than they may."""
+    bulks = measure_bulks()
+    print_bulks(bulks)
+    misses = find_bulk_misses(bulks)
+    print("\n".join(misses))
+    return 1 if misses else 0
+
+
 def main() -> int:
     """Measure, print and write."""
     figures = measure()
@@ -162,6 +173,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if "--events" in sys.argv:
-        sys.exit(count_events())
-    sys.exit(check_budget() if "--budget" in sys.argv else main())
+    checks = {"--budget": check_budget, "--bulks": check_bulks, "--events": count_events}
+    sys.exit(checks.get(sys.argv[-1], main)())

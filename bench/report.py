@@ -25,6 +25,7 @@ def print_report(figures: dict[str, Any]) -> None:
     for name, units in figures["step_units"].items():
         print(f"  {name:22}" + "".join(f"{f'step {at}: {value:g}':>14}" for at, value in units.items()))
     print_events(figures["events"])
+    print_bulks(figures["bulks"])
     idle = figures["idle_usd_per_month"]
     print("\nidle month, in dollars")
     for name, value in idle.items():
@@ -39,6 +40,15 @@ def print_events(events: dict[str, Any]) -> None:
     print("\nevents told to a queue")
     for name, value in events.items():
         print(f"  {name.replace('_', ' '):40}{value:>10g}")
+
+
+def print_bulks(bulks: dict[int, dict[str, float]]) -> None:
+    """Print what a child of a bulk costs, by the number of children."""
+    print("\na child of a bulk dispatch that waits, by the number of children")
+    names = next(iter(bulks.values()))
+    for name in names:
+        values = "".join(f"{f'{size}: {each[name]:g}':>14}" for size, each in bulks.items())
+        print(f"  {name.replace('_', ' '):22}{values}")
 
 
 def _print_workloads(workloads: dict[str, Any]) -> None:

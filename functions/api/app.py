@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError as Rout
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit import clock
+from aftercommit.backlog import list_open_stimuli, list_outbox
 from aftercommit.cancel import cancel
 from aftercommit.catalogue import describe_types
 from aftercommit.client import StartRequest, dispatch, dispatch_existing, execute
@@ -37,6 +38,7 @@ from aftercommit.operations import (
     send_stimulus,
 )
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
+from aftercommit.redrive import redrive
 from aftercommit.requests import read_body, read_http_request, read_tenant
 from aftercommit.settings import settings
 from aftercommit.views import (
@@ -44,10 +46,10 @@ from aftercommit.views import (
     list_dispatches,
     list_incidents,
     list_instances,
-    list_open_stimuli,
     read_page,
     show_dispatch,
     show_instance,
+    show_item,
     show_journal,
     show_stimulus,
 )
@@ -247,6 +249,19 @@ def get_dispatch(owner_id: str, id: str) -> Response[str]:  # noqa: A002
     return _json(200, show_dispatch(_tenant(), owner_id, id))
 
 
+@app.post("/dispatches/<owner_id>/<id>/redrive")
+def post_redrive(owner_id: str, id: str) -> Response[str]:  # noqa: A002
+    """Make a dispatch that was given up undone again."""
+    return _json(202, show_item(redrive(_tenant(), owner_id, id)))
+
+
+@app.get("/outbox")
+def get_outbox() -> Response[str]:
+    """List what is pending, or what failed."""
+    page = read_page(_query("limit"), _query("cursor"))
+    return _json(200, list_outbox(_tenant(), status=_query("status"), command=_query("command"), page=page))
+
+
 @app.post("/instances/<id>/cancel")
 def post_cancel(id: str) -> Response[str]:  # noqa: A002
     """Cancel an instance; one that has ended stays as it is."""
@@ -312,7 +327,7 @@ def post_complete(token: str) -> Response[str]:
 @app.get("/bookmark-queue")
 def get_bookmark_queue() -> Response[str]:
     """List the open stimuli."""
-    return _json(200, list_open_stimuli(_tenant()))
+    return _json(200, list_open_stimuli(_tenant(), read_page(_query("limit"), _query("cursor"))))
 
 
 @app.get("/bookmark-queue/dead-letters")

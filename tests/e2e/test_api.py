@@ -160,6 +160,8 @@ ROUTES = [
     ("POST", "/instances/x/dispatch"),
     ("GET", "/dispatches?owner_id=x"),
     ("GET", "/dispatches/x/y"),
+    ("POST", "/dispatches/x/y/redrive"),
+    ("GET", "/outbox?status=pending"),
 ]
 
 

@@ -3,12 +3,13 @@
 import pytest
 
 from aftercommit import clock
+from aftercommit.backlog import list_open_stimuli
 from aftercommit.deliver import deliver
 from aftercommit.errors import ConflictError, NotFoundError, TryLaterError
 from aftercommit.operations import delete_dead_letter, find_dead_letter, read_stimulus_id, replay
 from aftercommit.stimulate import stimulate
 from aftercommit.tables import HeadRow, ItemRow
-from aftercommit.views import Page, list_dead_letters, list_open_stimuli
+from aftercommit.views import Page, list_dead_letters
 from tests.integration.faults import Crash, no_answer
 from tests.integration.waits import send, stimuli, waiter, waiting
 
@@ -43,10 +44,10 @@ def break_instance(world, instance_id):
 
 def test_an_open_stimulus_is_listed_without_its_input(w):
     name = send("paid", {"order": "A"}, SECRET, correlation_id="c-1")
-    [shown] = list_open_stimuli("default")["stimuli"]
+    [shown] = list_open_stimuli("default", Page())["stimuli"]
     assert (shown["stimulus_id"], shown["name"], shown["status"]) == (name, "event:paid", "open")
     assert SECRET not in str(shown)
-    assert list_open_stimuli("other") == {"stimuli": []}
+    assert list_open_stimuli("other", Page()) == {"stimuli": []}
 
 
 def test_c23_one_that_nothing_takes_in_time_becomes_a_dead_letter(w, dead):
@@ -124,7 +125,7 @@ def test_an_attempt_is_counted_once_however_many_saw_it(w):
 def test_c27_a_replay_makes_a_new_open_stimulus_that_is_applied(w, dead):
     name = replay("default", *dead)
     assert dead_letters() == []
-    assert [each["stimulus_id"] for each in list_open_stimuli("default")["stimuli"]] == [name]
+    assert [each["stimulus_id"] for each in list_open_stimuli("default", Page())["stimuli"]] == [name]
     instance_id = waiting(w)
     w.settle(seconds=60)
     assert w.show(instance_id)["output"] == SECRET

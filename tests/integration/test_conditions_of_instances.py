@@ -279,9 +279,9 @@ def test_a_lost_snapshot_row_is_reported_by_name(world):
     instance_id = world.dispatch("large", {"text": "x" * 5000})
     SnapshotRow(key_of("default", instance_id), "snapshot#0000000000").delete()
     world.run(instance_id)
-    [(body, reason)] = world.dead_letters()
-    assert instance_id in body
-    assert "snapshot" in reason
+    [incident] = world.incidents()
+    assert (incident.instance_id, incident.error_type) == (instance_id, "UnreadableInstanceError")
+    assert "snapshot" in incident.message
 
 
 def test_r18_a_step_costs_the_same_however_large_the_state(world, faults):

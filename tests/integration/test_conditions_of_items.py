@@ -6,7 +6,8 @@ from aftercommit import DispatchWorkflow, Workflow, clock
 from aftercommit.deliver import deliver
 from aftercommit.errors import ConditionFailedError
 from aftercommit.model import Failure, ItemStatus
-from aftercommit.outbox import ack, claim, find_item, give_up, refuse, set_aside, settle
+from aftercommit.outbox import ack, claim, find_item, give_up, refuse, settle
+from aftercommit.set_aside import set_aside
 from aftercommit.tables import ItemRow
 from aftercommit.writes import commit
 
@@ -154,7 +155,7 @@ def test_c08_a_refused_attempt_is_counted_and_the_item_stays(item):
     assert not refuse(item, FAILURE)
     found = again(item)
     assert (found.status, int(found.attempts), found.last_error) == ("undone", 1, "OSError: gone")
-    assert found.due_at == clock.to_text(clock.now() + 1)
+    assert 1 <= clock.from_text(found.due_at) - clock.now() <= 2  # the delay, and jitter
 
 
 def test_one_attempt_is_not_counted_twice(world, item):
@@ -273,7 +274,6 @@ def test_an_item_that_is_gone_is_not_made_by_setting_it_aside(world, item):
         {"status": None},
         {"status": {"N": "1"}},
         {"sends": {"S": "one"}},
-        {"command": {"S": "dance"}},
         {"command": None},
         {"tenant": None},
         {"attempts": {"S": "many"}},
@@ -285,13 +285,14 @@ def test_c14_a_damaged_item_is_set_aside_visibly_and_later_ones_go_on(world, ite
     world.publish(forgetting)
     world.run(world.dispatch("forgetting"))
     world.settle()
-    raw = next(row for row in world.everything()["OutboxTable"] if item.item_id in row)
+    of_item = f'"item_id": {{"S": "{item.item_id}"}}'
+    raw = next(row for row in world.everything()["OutboxTable"] if of_item in row)
     assert '"status": {"S": "failed"}' in raw
     assert '"attention_at"' in raw
     assert '"last_error"' in raw
     assert '"tenant": {"S": "default"}' in raw
     assert '"due_at"' not in raw
-    others = [row for row in world.everything()["OutboxTable"] if item.item_id not in row]
+    others = [row for row in world.everything()["OutboxTable"] if of_item not in row]
     assert any('"status": {"S": "done"}' in row for row in others)
 
 

@@ -3,7 +3,7 @@
 After a change of the stored form that is meant, and that still reads the old one, write a new folder beside
 the old ones, under the next number:
 
-    AFTERCOMMIT_GOLDEN=tests/golden/v2 pytest tests/integration/test_golden.py
+    AFTERCOMMIT_GOLDEN=tests/golden/v2 pytest tests/integration/test_golden*.py
 
 The rows are those of a small deployment in the middle of its work, so that loading them means going on.
 """
@@ -35,7 +35,7 @@ from tests.integration.world import behaviours, effects, raw_rows
 GOLDEN = Path(__file__).parents[1] / "golden"
 VERSIONS = sorted((path for path in GOLDEN.iterdir() if path.is_dir()), key=lambda path: int(path.name[1:]))
 TABLES = ("DefinitionsTable", "InstancesTable", "OutboxTable")
-RANDOM = ("nonce", "lease_token")  # what differs from run to run
+RANDOM = ("nonce", "lease_token", "secret")  # what differs from run to run
 
 child = Workflow("golden-child", inputs={"n": int}, root=Sequence(), output={"n": given_inputs.n})
 faulty = Workflow("golden-faulty", root=Sequence(SetVariable("x", 1), Fault("no stock", code="Stock")))

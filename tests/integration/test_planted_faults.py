@@ -83,7 +83,7 @@ def test_ack_without_its_condition_is_found(monkeypatch):
         return replace(real_ack(item, at), condition=ItemRow.owner_key.exists())
 
     real_ack = outbox.ack
-    for module in (outbox, resume):
+    for module in (outbox, burst, resume):
         monkeypatch.setattr(module, "ack", ack)
     found = checks_of(first_violation("refused-yet-sent", FaultKind.FREEZE))
     assert found & {"check_i3_no_duplicate", "check_i7_endings_are_told"}

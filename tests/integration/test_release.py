@@ -41,7 +41,7 @@ def test_throttling_through_many_leases_faults_no_instance(world, faults, born):
 def load_stalled(world, instance_id):
     """Return how many workers would count as dead to one that took the lease now, and give it back."""
     held = load(lease("default", instance_id, world.clock.at + 60, waiting=False))
-    release(held)
+    release(held.head)
     return held.stalled
 
 
@@ -79,7 +79,7 @@ def test_a_lease_that_another_worker_has_taken_is_not_given_back(world, born):
     held = load(lease("default", born, world.clock.at + 10, waiting=False))
     world.clock.at += 11
     taken = lease("default", born, world.clock.at + 60, waiting=False)
-    release(held)
+    release(held.head)
     head = world.head(born)
     assert (head.lease_token, head.released) == (taken.lease_token, None)
 

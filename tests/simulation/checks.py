@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from aftercommit.operations import read_stimulus_id
-from tests.simulation import checks_of_activations, checks_of_calls, checks_of_schedules
+from tests.simulation import checks_of_activations, checks_of_bulks, checks_of_calls, checks_of_schedules
 from tests.simulation.calls import Complete, Start
 from tests.simulation.checks_of_events import check_events, is_of_event
 from tests.simulation.checks_of_schedules import occurrences_by_id
@@ -63,7 +63,9 @@ def _check_items(story: Story) -> Violations:
         if owner is None:
             yield f"item {item_id} of {owner_id}, which does not exist"
         elif item_id not in owner.intentions() and not (
-            _is_consequence(story, owner_id, item_id) or _is_answer(story, owner, item_id)
+            _is_consequence(story, owner_id, item_id)
+            or _is_answer(story, owner, item_id)
+            or _is_told_along(story, owner_id, item_id)
         ):
             yield f"item {item_id} of {owner_id}, which no revision decided"
 
@@ -115,6 +117,14 @@ def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:
     )
 
 
+def _is_told_along(story: Story, owner_id: str, item_id: str) -> bool:
+    """Whether an item tells some of the children that go with their cancelled owner, as that has decided."""
+    item = story.items[owner_id, item_id]
+    if item["command"] != "cancel" or (owner_id, derive_id("cancel-along", owner_id)) not in story.items:
+        return False
+    return derive_id("cancel", f"along-{json.loads(item['body'])['item_id']}") == item_id
+
+
 def _executions(told: Told) -> set[str]:
     """Return the ids of those that ended, and of those that were to run or wait after some revision."""
     ended = {line["execution_id"] for row in told.rows for line in json.loads(row["journal"])}
@@ -142,6 +152,8 @@ def check_i2_no_loss(story: Story) -> Violations:
     for told in story.instances.values():
         if told.head["status"] not in _ENDED and told.instance_id not in story.scenario.stuck:
             yield f"{told.instance_id} is {told.head['status']} for ever"
+        if told.instance_id in story.scenario.stuck and not told.incidents:
+            yield f"{told.instance_id} cannot be read, and nobody sees it"
         if told.head["status"] in _ENDED and "due_at" in told.head and "deleted_at" not in told.head:
             yield f"{told.instance_id} has ended and is still due"
     for (owner_id, item_id), item in story.items.items():
@@ -415,6 +427,7 @@ CHECKS = (
     check_events,
     *checks_of_activations.CHECKS,
     *checks_of_calls.CHECKS,
+    *checks_of_bulks.CHECKS,
     *checks_of_schedules.CHECKS,
 )
 

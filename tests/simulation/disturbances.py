@@ -4,9 +4,20 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from aftercommit import activity, functions
+from aftercommit import DispatchWorkflow, activity, commands, functions
+from aftercommit.activities import TYPES
+from aftercommit.cancel import cancel
+from aftercommit.definitions import load_definition
+from aftercommit.errors import ConflictError, NewerFormError
+from aftercommit.instances import find_head
+from aftercommit.publish import publish, retract
+from aftercommit.redrive import redrive
+from aftercommit.tables import SHARED_TENANT, ItemRow, key_of
+from tests.simulation import workflows
 from tests.simulation.activities import later
 from tests.simulation.calls import TENANT
+
+API_SECONDS = 29
 
 
 def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:
@@ -33,6 +44,17 @@ def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:
         world.dynamodb.put_item(TableName="outbox", Item={k: v for k, v in item.items() if v is not None})
 
     return disturb
+
+
+def poison_status(world: Any) -> None:
+    """Lay an item with a status that only newer code knows into the world; after two minutes it is undone."""
+    poison_item({"status": {"S": "asleep"}})(world)
+
+    def wake() -> None:
+        row = world.dynamodb.tables["outbox"].rows[f"{TENANT}#poisoned", "poison"]
+        world.dynamodb.put_item(TableName="outbox", Item={**row, "status": {"S": "undone"}})
+
+    world.plan(120, wake)
 
 
 def poison_head(row: dict[str, Any]) -> Callable[[Any], None]:
@@ -111,3 +133,128 @@ def deploy_later(world: Any) -> None:
     """Let the activity `sim_later` be missing from the deployed code for two minutes."""
     functions._registered.pop("sim_later", None)
     world.plan(120, lambda: activity(name="sim_later", timeout_seconds=1)(later))
+
+
+_ROLLED_BACK = {name: commands._COMMANDS[name] for name in ("start", "resume")}
+
+
+def roll_back_commands(world: Any) -> None:
+    """Let the deployed code know neither starts nor resumes for two minutes, as if it were older."""
+    for name in _ROLLED_BACK:
+        commands._COMMANDS.pop(name, None)
+    world.plan(120, lambda: commands._COMMANDS.update(_ROLLED_BACK))
+
+
+def roll_back_activities(seconds: float) -> Callable[[Any], None]:
+    """Let the deployed code not know dispatches in trees, from so many seconds on, for two minutes."""
+
+    def disturb(world: Any) -> None:
+        world.excused = (NewerFormError,)  # of requests: they come again
+
+        def older() -> None:
+            TYPES.pop("DispatchWorkflow", None)
+            load_definition.cache_clear()
+
+        def newer() -> None:
+            TYPES["DispatchWorkflow"] = DispatchWorkflow
+            load_definition.cache_clear()
+
+        newer()
+        world.plan(seconds, older)
+        world.plan(seconds + 120, newer)
+
+    return disturb
+
+
+def ask(world: Any, act: Callable[[], bool], *, after: float) -> None:
+    """Let somebody call the API, and call again every few seconds until the answer says that it is done."""
+    world._pending += 1
+    answers: list[bool] = []
+
+    def ended(_: Any) -> None:
+        if any(answers):
+            world._pending -= 1
+        else:
+            world.plan(5, begin)
+
+    def begin() -> None:
+        world._spawn("api", lambda: answers.append(act()), world.at + API_SECONDS, ended)
+
+    world.plan(after, begin)
+
+
+def redrive_late(world: Any) -> None:
+    """Let a workflow be missing until its dispatch is given up; then two operators redrive it at once.
+
+    Old messages of the dispatch come again meanwhile.
+    """
+    retract(SHARED_TENANT, "late-child")
+    world.plan(100, lambda: publish(SHARED_TENANT, workflows.late_child.definition))
+    for seconds in (101, 101, 230):
+        ask(world, _redrive, after=seconds)
+    for seconds in (101.01, 101.05, 240):
+        world.plan(seconds, lambda: _repeat_messages(world))
+
+
+def _redrive() -> bool:
+    dispatches = list(ItemRow.query(key_of(TENANT, "parent"), ItemRow.item_id.exists(), consistent_read=True))
+    for item in dispatches:
+        if item.status == "failed":
+            try:
+                redrive(TENANT, "parent", item.item_id)
+            except ConflictError:
+                continue  # the other one was first
+    return bool(dispatches) and all(item.status == "done" for item in dispatches)
+
+
+def _repeat_messages(world: Any) -> None:
+    for (owner_key, item_id), item in list(world.dynamodb.tables["outbox"].rows.items()):
+        if item["command"] == {"S": "start"}:
+            owner_id = owner_key.partition("#")[2]
+            world.deliver_message(json.dumps({"tenant": TENANT, "owner_id": owner_id, "item_id": item_id}))
+
+
+def cancel_trees(world: Any) -> None:
+    """Cancel one tree as soon as it waits, whatever of it has begun, and another when it all stands."""
+    ask(world, lambda: _cancel("other"), after=0.2)
+    ask(world, lambda: _cancel("parent"), after=30)
+
+
+def _cancel(instance_id: str) -> bool:
+    head = find_head(TENANT, instance_id)
+    if head is None or head.status in ("pending", "running"):
+        return False
+    cancel(TENANT, instance_id, "enough")
+    return True
+
+
+def damage_start(world: Any) -> None:
+    """Let the row of a start be damaged before it is delivered, if it still is undone by then."""
+
+    def damage() -> None:
+        rows = world.dynamodb.tables["outbox"].rows
+        found = [key for key, item in rows.items() if item["command"] == {"S": "start"}]
+        if not found:
+            world.plan(1, damage)
+        for key in found:
+            if rows[key]["status"] == {"S": "undone"}:
+                rows[key] = {**rows[key], "sends": {"S": "many"}}
+
+    world.plan(1, damage)
+
+
+def lose_snapshot(world: Any) -> None:
+    """Let an instance that waits lose its snapshot, until that is restored."""
+    rows = world.dynamodb.tables["instances"].rows
+    key = (f"{TENANT}#parent", "head")
+
+    def lose() -> None:
+        if key not in rows or rows[key]["status"] != {"S": "suspended"}:
+            world.plan(1, lose)
+            return
+        rest = dict(rows[key])
+        lost = rest.pop("snapshot")
+        rows[key] = rest
+        world.plan(400, lambda: rows.update({key: {**rows[key], "snapshot": lost}}))
+
+    world.plan(1, lose)

@@ -86,5 +86,6 @@ def _forget() -> None:
     """Drop what the runtime remembers of another world, or of another deployment."""
     settings.cache_clear()
     definitions.load_definition.cache_clear()
-    for model in (*_ROWS, tables.RevisionRow, tables.SnapshotRow, tables.IncidentRow, tables.RequestRow):
+    more = (tables.RevisionRow, tables.SnapshotRow, tables.IncidentRow, tables.TallyRow, tables.RequestRow)
+    for model in (*_ROWS, *more):
         model._connection = None

@@ -20,12 +20,19 @@ from tests.simulation.calls import (
     requested_id,
 )
 from tests.simulation.disturbances import (
+    cancel_trees,
+    damage_start,
     delay_stream,
     deploy_later,
+    lose_snapshot,
     poison_head,
     poison_item,
+    poison_status,
+    redrive_late,
     refuse_unawaited,
     refuse_yet_send,
+    roll_back_activities,
+    roll_back_commands,
 )
 from tests.simulation.scenario import Scenario
 from tests.simulation.users import deploy_sink_later, order, refuse_whole, save_orders
@@ -126,6 +133,11 @@ SCENARIOS = (
         _COMPLETED,
         {"before": 1, "later": 1, "after": 1},
         disturb=deploy_later,
+    ),
+    Scenario("rolled-back-commands", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_commands),
+    Scenario("rolled-back", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_activities(0.01)),
+    Scenario(
+        "rolled-back-late", (Start("waiting"),), _COMPLETED, _WAITING, disturb=roll_back_activities(0.1)
     ),
     Scenario("too-deep", (Start("top"),), _FAULTED, settings={"DISPATCH_DEPTH_MAX": "1"}, thorough=False),
     Scenario(
@@ -252,6 +264,41 @@ SCENARIOS = (
         seeds=2,
     ),
     Scenario("announcing", (Start("announcing"),), _COMPLETED, {"before": 1, "after": 1}, _QUEUE),
+    Scenario("bulk", (Start("bulk"),), _COMPLETED, {"counted": 3, "after": 1}),
+    Scenario("bulk-unawaited", (Start("bulk-unawaited"),), _COMPLETED, {"counted": 3, "after": 1}),
+    Scenario("bulk-in-lanes", (Start("bulk-in-lanes"),), _COMPLETED, {"counted": 4, "after": 1}),
+    Scenario("bulk-tolerating", (Start("bulk-tolerating"),), _COMPLETED, {"counted": 3, "after": 1}),
+    # Those behind the failing one may begin before they are cancelled.
+    Scenario(
+        "bulk-failing",
+        (Start("bulk-failing"),),
+        _COMPLETED,
+        drops=True,
+    ),
+    Scenario("bulk-unknown", (Start("bulk-unknown"),), _COMPLETED, thorough=False),
+    Scenario(
+        "bulk-handled",
+        (Start("bulk-handled"),),
+        _COMPLETED,
+    ),
+    Scenario("bulk-abandoned", (Start("bulk-abandoned"),), _COMPLETED, {"won": 1, "after": 1}, drops=True),
+    Scenario(
+        "bulk-large",
+        (Start("bulk-in-lanes"), Start("bulk", "other")),
+        _BOTH,
+        {"counted": 7, "after": 2},
+        limits={"COMMIT_INTENTIONS_MAX": 2},
+    ),
+    # The first cancel comes about when the last children are dispatched.
+    Scenario(
+        "bulk-cancelled",
+        (Start("bulk-endless"), Start("bulk", "other")),
+        {"parent": "cancelled", "other": "completed"},
+        {"counted": 3, "after": 1},
+        calls=(Cancel(after=0.1), Cancel(after=30)),
+        limits={"COMMIT_INTENTIONS_MAX": 2},
+    ),
+    Scenario("bulk-twice", (Start("bulk-twice"),), _COMPLETED, {"counted": 4, "after": 1}, thorough=False),
     Scenario(
         "multi-use",
         (Start("listening"), Start("pinging", "other", after=5)),
@@ -504,11 +551,31 @@ SCENARIOS = (
     # ends with it: only the invariants hold.
     Scenario("refused-yet-sent", (Start("waiting"),), {}, disturb=refuse_yet_send(25)),
     Scenario("given-up-yet-sent", (Start("waiting"),), {}, disturb=refuse_yet_send(35)),
+    Scenario("redriven", (Start("dispatching-late"),), _COMPLETED, {"late": 1}, disturb=redrive_late),
+    Scenario(
+        "cancelled-trees",
+        (Start("cancelled-tree"), Start("cancelled-tree", "other")),
+        {"parent": "cancelled", "other": "cancelled"},
+        _times(_CHILD, 2),
+        disturb=cancel_trees,
+        drops=True,
+        thorough=False,
+    ),
+    # Where a crash has delayed it, the damage may come too late: then the child has begun.
+    Scenario("damaged-start", (Start("told-of-unread"),), _COMPLETED, {}, _OFF, damage_start, thorough=False),
+    Scenario(
+        "lost-snapshot",
+        (Start("awaiting-long"),),
+        _COMPLETED,
+        {"long-below": 1, "after": 1},
+        disturb=lose_snapshot,
+        thorough=False,
+    ),
     _poisoned("poisoned-body", poison_item({})),
     _poisoned("poisoned-body-parts", poison_item({"body": {"S": '{"instance_id":"nobody"}'}})),
     _poisoned("poisoned-item", poison_item({"sends": {"S": "many"}, "body": {"N": "1"}})),
+    _poisoned("poisoned-status", poison_status),
     _poisoned("poisoned-time", poison_item({"deliver_at": {"S": "soon"}})),
-    _poisoned("poisoned-command", poison_item({"command": {"S": "explode"}})),
     _poisoned("poisoned-head", poison_head({"revision": {"S": "many"}})),
     _poisoned("poisoned-snapshot", poison_head({"snapshot": {"S": "{"}})),
 )

@@ -41,10 +41,16 @@ class Told:
     head: Plain
     rows: list[Plain] = field(default_factory=list)
     incidents: list[Plain] = field(default_factory=list)
+    tallies: list[Plain] = field(default_factory=list)
     states: dict[int, Plain] = field(default_factory=dict)  # snapshot by revision
     statuses: dict[int, str] = field(default_factory=dict)
     decisions: list[tuple[Plain, Plain, Decision]] = field(default_factory=list)  # (row, command, decision)
     unreadable: str | None = None
+
+    def take(self, name: str, row: Plain) -> None:
+        """Take in one of its rows."""
+        kinds = {"revision": self.rows, "incident": self.incidents, "count": self.tallies}
+        kinds.get(name.partition("#")[0], []).append(row)
 
     @property
     def instance_id(self) -> str:
@@ -126,10 +132,8 @@ def read_story(scenario: Scenario, world: World) -> Story:
         if key in instances and name == f"snapshot#{instances[key].head['revision']:010}":
             # Large snapshots have a row of their own, which the head names by its revision.
             instances[key].head.setdefault("snapshot", item["snapshot"]["S"])
-        elif key in instances and name.startswith("revision#"):
-            instances[key].rows.append(plain(item))
-        elif key in instances and name.startswith("incident#"):
-            instances[key].incidents.append(plain(item))
+        elif key in instances:
+            instances[key].take(name, plain(item))
     # From all that there ever was: a time of a schedule goes with its start.
     triggers = _read_triggers(
         scenario, (change.after for change in world.changes if change.table == "outbox" and change.after)
@@ -190,7 +194,7 @@ def _fold(told: Told, definitions: dict[tuple[str, str, int], Definition], trigg
         head["instance_id"],
         written["inputs"],
         correlation_id=head.get("correlation_id"),
-        parent=Parent(**written["parent"]) if "parent" in written else None,
+        parent=Parent.from_json(written["parent"]) if "parent" in written else None,
         depth=written.get("depth", 0),
         trigger=trigger,
     )

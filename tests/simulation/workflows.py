@@ -4,6 +4,7 @@ from typing import Any
 
 from aftercommit import (
     Break,
+    BulkDispatchWorkflows,
     Correlate,
     Delay,
     DispatchWorkflow,
@@ -13,6 +14,7 @@ from aftercommit import (
     Fork,
     HttpEndpoint,
     If,
+    ParallelForEach,
     PublishEvent,
     RunTask,
     Sequence,
@@ -234,6 +236,26 @@ opening = Workflow(
     # Named so that it is published; it is the event that starts it.
     root=Sequence(PublishEvent("begin", input="go"), If(expr("1 = 2"), then=DispatchWorkflow("beginning"))),
 )
+late_child = Workflow("late-child", root=Step(act, name="late"))
+dispatching_late = Workflow("dispatching-late", root=DispatchWorkflow("late-child"))
+endless_middle = Workflow("endless-middle", root=DispatchWorkflow("endless", wait=True))
+cancelled_tree = Workflow(
+    "cancelled-tree",
+    root=Sequence(
+        DispatchWorkflow("endless-middle", cancel_with_parent=True),
+        _dispatch("child"),
+        DispatchWorkflow("endless-middle", wait=True),
+        Step(act, name="not"),
+    ),
+)
+told_of_unread = Workflow(
+    "told-of-unread",
+    root=Sequence(_dispatch("child", wait=True, on={"DispatchFailed": Step(act, name="told")})),
+)
+long_child = Workflow("long-child", root=Step(long, name="long-below"))
+awaiting_long = Workflow(
+    "awaiting-long", root=Sequence(DispatchWorkflow("long-child", wait=True), Step(act, name="after"))
+)
 
 announcing = Workflow(
     "announcing",
@@ -244,6 +266,98 @@ announcing = Workflow(
     ),
 )
 
+
+def _tree(level: int, width: int) -> Workflow:
+    below = DispatchWorkflow(f"tree-{level + 1}", wait=True)
+    return Workflow(f"tree-{level}", root=ParallelForEach(list(range(width)), below))
+
+
+tree_0, tree_1, tree_2 = _tree(0, 10), _tree(1, 10), _tree(2, 9)
+tree_3 = Workflow("tree-3", root=Event("never"))
+
+counted_child = Workflow(
+    "counted-child",
+    inputs={"item": {}, "index": int},
+    root=Sequence(Step(act, name="counted"), If(inputs.item == "bad", then=Fault("bad item"))),
+    output=inputs.index,
+)
+endless_child = Workflow("endless-child", inputs={"item": {}, "index": int}, root=Event("never"))
+
+
+def _bulk(*items: str, workflow: str = "counted-child", **more: Any) -> BulkDispatchWorkflows:
+    return BulkDispatchWorkflows(workflow, list(items), result="told", **more)
+
+
+bulk = Workflow(
+    "bulk", root=Sequence(_bulk("a", "b", "c", wait=True), Step(act, name="after")), output=var.told
+)
+bulk_unawaited = Workflow(
+    "bulk-unawaited", root=Sequence(_bulk("a", "b", "c", concurrent_max=1), Step(act, name="after"))
+)
+bulk_in_lanes = Workflow(
+    "bulk-in-lanes",
+    root=Sequence(
+        _bulk("a", "bad", "c", "d", wait=True, concurrent_max=2, tolerated_failures="50%"),
+        Step(act, name="after"),
+    ),
+    output=var.told,
+)
+bulk_tolerating = Workflow(
+    "bulk-tolerating",
+    root=Sequence(_bulk("a", "bad", "c", wait=True, tolerated_failures=1), Step(act, name="after")),
+    output=var.told,
+)
+bulk_failing = Workflow(
+    "bulk-failing",
+    root=Sequence(
+        _bulk("a", "bad", "c", "d", wait=True, concurrent_max=1, on={"Faulted": Step(act, name="handled")}),
+        Step(act, name="after"),
+    ),
+    output=var.told,
+)
+bulk_unknown = Workflow(
+    "bulk-unknown",
+    root=_bulk("a", "b", workflow="no-such-workflow", wait=True, concurrent_max=1, tolerated_failures=2),
+    output=var.told,
+)
+bulk_handled = Workflow(
+    "bulk-handled",
+    root=Sequence(
+        SetVariable("seen", []),
+        _bulk(
+            "a",
+            "bad",
+            "c",
+            "d",
+            wait=True,
+            tolerated_failures=1,
+            concurrent_max=3,
+            batch_max=2,
+            each_completed=Sequence(
+                SetVariable("seen", expr("$append(var.seen, var.batch.index)")), Step(act, name="batch")
+            ),
+            each_faulted=SetVariable("bad", expr("$append(var.bad, var.batch.index)")),
+        ),
+        Step(act, name="after"),
+    ),
+    output={"seen": var.seen, "bad": var.bad, "told": var.told},
+)
+bulk_abandoned = Workflow(
+    "bulk-abandoned",
+    root=Sequence(
+        Fork(
+            _bulk("a", "b", "c", workflow="endless-child", wait=True, concurrent_max=2),
+            Sequence(Delay(20), Step(act, name="won")),
+            wait="any",
+        ),
+        Step(act, name="after"),
+    ),
+)
+bulk_endless = Workflow("bulk-endless", root=_bulk(*"abcde", workflow="endless-child", wait=True))
+bulk_twice = Workflow(
+    "bulk-twice",
+    root=Sequence(Fork(_bulk("a", "b", wait=True), _bulk("c", "d", wait=True)), Step(act, name="after")),
+)
 listening = Workflow(
     "listening",
     root=Sequence(

@@ -69,6 +69,7 @@ class World:
         self.skew = 0.0  # seconds by which a worker's clock may be ahead or behind
         self.sink_seconds = 0.0  # that the sink of events takes to answer
         self.stuck: frozenset[str] = frozenset()  # instances that nothing waits for
+        self.excused: tuple[type[Exception], ...] = ()  # what a disturbance lets requests end with
         self.writes = 0
         self.calls = 0
         self.effects: list[Effect] = []
@@ -114,6 +115,8 @@ class World:
             return True  # a caller comes again
         if isinstance(error, RuntimeError) and "InternalError" in str(error):
             return True  # the queue refused: only where that is planned
+        if isinstance(error, self.excused):
+            return True
         excusing = self.weather.failing_reads or any(fault.kind not in CRASHES for fault in self.planned)
         return bool(excusing) and isinstance(
             error, TryLaterError | PynamoDBException | BotoCoreError | ClientError

@@ -183,6 +183,7 @@ def test_a_branch_for_another_outcome_is_passed_by():
 def test_the_catalogue_is_what_a_tree_may_name():
     assert sorted(TYPES) == [
         "Break",
+        "BulkDispatchWorkflows",
         "Correlate",
         "Cron",
         "Delay",
@@ -215,6 +216,7 @@ def test_only_what_gives_something_has_a_result():
     giving = {name for name, each in TYPES.items() if "result" in each.properties}
     times = {"Cron", "StartAt", "Timer"}
     assert giving == times | {
+        "BulkDispatchWorkflows",
         "DispatchWorkflow",
         "Event",
         "HttpEndpoint",

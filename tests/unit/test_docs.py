@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from aftercommit.activities import TYPES
+from scripts.parameters import merge
+from tests.integration.template import load_template
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -92,6 +94,42 @@ def test_parameters_that_the_readme_names_exist_with_the_defaults_it_gives():
         named |= dict(zip(re.findall(r"`(\w+)`", names), texts, strict=True))
     assert named
     assert {name: defaults.get(name) for name in named} == named
+
+
+def test_the_page_of_parameters_has_each_with_its_default_its_values_and_its_meaning():
+    declared = load_template()["Parameters"]
+    page = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+) \|$", page, re.MULTILINE)
+    assert sorted(name for name, *_ in rows) == sorted(declared)
+    for name, default, values, meaning in rows:
+        parameter = declared[name]
+        assert default.strip("`").replace("none", "") == str(parameter["Default"]), name
+        assert meaning == parameter["Description"], name
+        if "MinValue" in parameter:
+            assert values == f"{parameter['MinValue']} to {parameter['MaxValue']}", name
+        if "AllowedValues" in parameter:
+            assert re.findall(r"`(.*?)`", values) == [str(each) for each in parameter["AllowedValues"]], name
+
+
+@pytest.mark.parametrize("environment", ["dev", "prod"])
+def test_what_samconfig_sets_are_parameters_of_the_template_and_told(environment):
+    declared = load_template()["Parameters"]
+    page = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
+    for word in merge(environment, []):
+        name, _, value = word.partition("=")
+        assert value in [str(each) for each in declared[name].get("AllowedValues", [value])], name
+        assert f"`{word}`" in page, word
+
+
+def test_parameters_given_by_hand_count_more_than_those_of_samconfig():
+    assert "LogRetentionDays=90" in merge("prod", [])
+    merged = merge("prod", ["LogRetentionDays=365", "LogLevel=ERROR"])
+    assert {"LogRetentionDays=365", "LogLevel=ERROR", "DoneRetentionDays=7"} <= set(merged)
+    assert "LogRetentionDays=90" not in merged
+    with pytest.raises(ValueError, match="dev, prod"):
+        merge("production", [])
+    with pytest.raises(ValueError, match="Key=Value"):
+        merge("dev", ["LogLevel"])
 
 
 def test_figures_of_the_readme_are_those_of_the_last_bench():

@@ -56,6 +56,7 @@ class Run:
         self.definition = Workflow("w", root=root, output=output, incidents=incidents).definition
         self.state = State("i", inputs or {}, parent=parent)
         self.intentions, self.incidents, self.journal = [], [], []
+        self.mark = None
         self.give(Start())
 
     def give(self, command):
@@ -63,6 +64,7 @@ class Run:
         self.intentions += decision.intentions
         self.incidents += decision.incidents
         self.journal += decision.journal
+        self.mark = decision.mark or self.mark
         return decision.applied
 
     def finish(self, result=None):

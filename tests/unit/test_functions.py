@@ -197,6 +197,23 @@ def test_a_dispatch_hands_down_correlation_and_depth_and_waits_for_nobody():
     assert "bookmark_id" not in first
 
 
+def test_a_channel_that_the_deployment_lacks_is_refused_at_the_call():
+    given_context = context(channels=frozenset({"reports"}))
+    given_context.dispatch("child", channel="reports")
+    with pytest.raises(ValueError, match="no channel 'slow'"):
+        given_context.dispatch("child", channel="slow")
+    assert len(given_context.intentions) == 1
+
+
+def test_a_dispatch_that_goes_with_its_parent_says_so():
+    given_context = context()
+    given_context.dispatch("child", cancel_with_parent=True)
+    given_context.dispatch("child")
+    along, alone = (each.body for each in given_context.intentions)
+    assert along["cancel_with_parent"] is True
+    assert "cancel_with_parent" not in alone
+
+
 def test_remaining_time_counts_down(monkeypatch):
     monkeypatch.setattr(clock, "now", lambda: 47.5)
     assert context().remaining_seconds() == 2.5

@@ -12,11 +12,12 @@ CLI = ROOT.parents[2] / "cli"
 
 LEVELS = [
     # facts and the outside world, one place each
-    {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths"},
+    {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths", "places"},
     {"model", "settings"},
     # what definitions are made of
     {"schedules"},
     {"http_parts", "intentions", "sandbox", "sizes", "tokens"},
+    {"joins"},
     {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
@@ -39,34 +40,24 @@ LEVELS = [
         "activities.timers",
         "activities.try_",
     },
-    {"activities.if_", "activities.send_http_request"},
+    {"activities.bulk_dispatch_workflows", "activities.if_", "activities.send_http_request"},
     {"activities"},
     {"catalogue", "definition"},
     {"engine", "workflow"},
     # what is stored and sent
     {"queue", "statements", "tables"},
     {"requests", "writes"},
-    {"activations", "bookmarks", "definitions", "incidents"},
+    {"activations", "bookmarks", "definitions", "incidents", "salvage", "tallies"},
     {"instances", "outbox", "triggers"},
-    {"callbacks", "checkpoint", "event_items", "occurrences", "sinks.sink"},
-    {"sinks.bus", "sinks.queue", "sinks.stimuli", "sinks.webhook"},
+    {"callbacks", "checkpoint", "occurrences", "set_aside", "sinks.sink"},
+    {"event_items", "sinks.bus", "sinks.queue", "sinks.stimuli", "sinks.webhook"},
     {"sinks"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
-    {
-        "cancel",
-        "delete",
-        "deliver",
-        "deliver_events",
-        "operations",
-        "publish",
-        "resume",
-        "run",
-        "start",
-        "stimulate",
-    },
+    {"cancel", "delete", "deliver", "deliver_events", "join", "operations", "publish", "redrive"}
+    | {"resume", "run", "start", "stimulate"},
     {"client", "commands", "definition_views", "direct", "sweep", "views"},
-    {"endpoints"},
+    {"backlog", "endpoints"},
     {"__init__"},
 ]
 

@@ -38,7 +38,9 @@ def test_the_defaults_are_those_of_the_documentation():
 
 def test_every_setting_is_read_from_its_variable():
     for field in dataclasses.fields(Settings):
-        text, value = {str: ("x", "x"), int: ("7200", 7200), bool: ("false", False)}[field.type]
+        text, value = {str: ("x", "x"), int: ("7200", 7200), bool: ("false", False)}.get(
+            field.type, ("a=x, b=y", {"a": "x", "b": "y"})
+        )
         read = read_settings({**NEEDED, **LONGEST, field.name.upper(): text})
         assert getattr(read, field.name) == value
 
@@ -63,6 +65,11 @@ def test_a_missing_table_or_queue_is_named(name):
         ("ACK_TIMEOUT_MAX_SECONDS", "59"),
         ("EVENT_CLAIM_SECONDS", "39"),
         ("EVENT_DELAY_MAX_SECONDS", "4"),
+        ("CHANNELS", "reports"),
+        ("CHANNELS", "reports="),
+        ("CHANNELS", "=https://x"),
+        ("CHANNELS", "a b=https://x"),
+        ("CHANNELS", "a=https://x,a=https://y"),
     ],
 )
 def test_an_unusable_setting_is_refused_by_name(name, text):
@@ -78,8 +85,13 @@ def test_a_webhook_key_has_one_place():
     assert caught.value.field == "EVENT_WEBHOOK_PARAMETER"
 
 
-def test_only_the_delay_between_starts_may_be_zero():
+def test_only_the_delay_between_starts_and_its_jitter_may_be_zero():
     assert read_settings({**NEEDED, "START_DELAY_SECONDS": "0"}).start_delay_seconds == 0
+    assert read_settings({**NEEDED, "START_JITTER_SECONDS": "0"}).start_jitter_seconds == 0
+
+
+def test_without_channels_there_is_the_default_queue_alone():
+    assert read_settings(NEEDED).channels == read_settings({**NEEDED, "CHANNELS": ""}).channels == {}
 
 
 def test_the_template_hands_every_setting_to_the_functions():

@@ -84,10 +84,37 @@ def _dispatches(inner, *, wait, endings):
             "version": st.integers(1, 99),
             "correlation_id": EXPRESSIONS,
             "channel": TEXTS,
+            "cancel_with_parent": st.booleans(),
             "on": st.dictionaries(st.sampled_from(endings), inner, max_size=2),
             "result": NAMES,
         },
     )
+
+
+def _bulks(inner):
+    common = {
+        "input": VALUE_MAPS,
+        "item": st.just("each"),
+        "index": NAMES,
+        "version": st.integers(1, 99),
+        "correlation_id": EXPRESSIONS,
+        "channel": TEXTS,
+        "concurrent_max": st.integers(1, 3) | EXPRESSIONS,
+        "result": NAMES,
+    }
+    required = {"workflow": NAMES, "items": ITEMS | EXPRESSIONS}
+    waiting = {
+        "tolerated_failures": st.integers(0, 3) | st.sampled_from(["0%", "33.3%", "100%"]) | EXPRESSIONS,
+        "each_completed": inner,
+        "each_faulted": inner,
+        "batch": NAMES,
+        "batch_max": st.integers(1, 100),
+        "on": st.dictionaries(st.sampled_from(["Completed", "Faulted"]), inner, max_size=2),
+    }
+    not_waiting = {"on": st.dictionaries(st.just("Dispatched"), inner, max_size=1)}
+    return _node(
+        "BulkDispatchWorkflows", {**required, "wait": st.just(value=True)}, {**common, **waiting}
+    ) | _node("BulkDispatchWorkflows", required, {**common, **not_waiting})
 
 
 @st.composite
@@ -131,6 +158,7 @@ def _composites(inner):
         | _node("Try", {"body": inner}, {"handler": inner, "finally": inner, "errors": ERRORS})
         | _dispatches(inner, wait=True, endings=["Completed", *BAD_ENDINGS])
         | _dispatches(inner, wait=False, endings=["Dispatched"])
+        | _bulks(inner)
         | _node(
             "SendHttpRequest",
             {"url": st.sampled_from(["https://example.com/a?b=c", "{% inputs.a %}"])},

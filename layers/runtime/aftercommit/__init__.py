@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aftercommit.activities import (
         Break,
+        BulkDispatchWorkflows,
         Correlate,
         Cron,
         Delay,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ActivityContext",
     "Break",
+    "BulkDispatchWorkflows",
     "Correlate",
     "Cron",
     "Delay",

@@ -13,13 +13,14 @@ from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
     InstanceEndedError,
     ItemSettledError,
+    NotFoundError,
     TryLaterError,
     UnknownActivityError,
     WorkerDiedError,
 )
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
-from aftercommit.instances import Held, find_head, load, release
-from aftercommit.limits import BURST_COMMANDS_BYTES_MAX
+from aftercommit.instances import Held, find_head, lease, load_leased, release
+from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import (
     Abort,
@@ -34,10 +35,10 @@ from aftercommit.model import (
     State,
     Stimulate,
 )
-from aftercommit.outbox import open_stimuli
-from aftercommit.queue import Message, Sending, send
+from aftercommit.outbox import ack, give_up_if_undone, open_stimuli, settle
+from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow
+from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Update
 
 UNKNOWN_ACTIVITY_DELAY_SECONDS = 60
@@ -64,7 +65,7 @@ class Burst:
 
     def __init__(self, head: HeadRow, worker: Worker) -> None:
         self.worker = worker
-        self.held: Held = load(head)
+        self.held: Held = load_leased(head)
         self.pending = Pending()
 
     @property
@@ -105,7 +106,7 @@ class Burst:
                 self._begin(None)
                 self._loop()
             except TryLaterError:
-                release(self.held)
+                release(self.held.head)
                 raise
         return self.applied
 
@@ -113,7 +114,7 @@ class Burst:
         head = find_head(self.held.tenant, self.state.instance_id)
         if head is None or head.lease_token != self.held.head.lease_token:
             raise InstanceEndedError(f"instance {self.state.instance_id} has another owner now")
-        self.held = load(head)
+        self.held = load_leased(head)
         self.pending = Pending()
 
     def _begin(self, first: Command | None) -> None:
@@ -209,7 +210,8 @@ class Burst:
     def _continue_elsewhere(self) -> None:
         """Stop in time: commit, and have another invocation go on at once (or the sweep, if this dies)."""
         commit_end(self.held, self.pending, due_at=clock.now() + settings().eager_head_start_seconds)
-        send([Sending(Message(self.held.tenant, instance_id=self.state.instance_id))])
+        message = Message(self.held.tenant, instance_id=self.state.instance_id)
+        send([Sending(message, channel=known_channel(self.held.head.channel))])
 
     def _seconds_needed(self, execution: Execution) -> float:
         try:
@@ -241,6 +243,7 @@ class Burst:
             tenant=self.held.tenant,
             deadline=self.worker.deadline,
             depth=self.state.depth,
+            channels=frozenset(settings().channels),
             secret=self.held.head.secret,
         )
         with logger.append_context_keys(
@@ -271,3 +274,20 @@ class Burst:
             return step.policy(find_function(step.activity))
         except UnknownActivityError:
             return NO_RETRY if step.retry is None else Retry.from_json(step.retry)
+
+
+def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
+    """Continue the instance that an item is for by a command, and ack the item in the commit that follows.
+
+    A second delivery finds nothing that the command applies to, and only acks. Raises LeaseHeldError while
+    another worker has the instance.
+    """
+    try:
+        head = lease(item.tenant, item.instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=True)
+    except InstanceEndedError:
+        settle(item)  # nothing waits any more
+        return
+    except NotFoundError as error:
+        give_up_if_undone(item, failure_of(error))  # its instance is gone (a table restored alone)
+        return
+    Burst(head, worker).run(command, ack=ack(item, clock.now()))

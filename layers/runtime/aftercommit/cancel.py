@@ -3,6 +3,11 @@
 It takes no lease: it commits at the next log position, and whoever runs the instance is overtaken.
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
+
+from pynamodb.expressions.update import Action
+
 from aftercommit import clock
 from aftercommit.burst import Worker
 from aftercommit.checkpoint import Pending, commit_unleased, decide
@@ -10,17 +15,25 @@ from aftercommit.errors import (
     ConditionFailedError,
     ContentionError,
     ItemSettledError,
+    MalformedRowError,
     NotFoundError,
     OvertakenError,
 )
+from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load
-from aftercommit.model import Cancel, InstanceStatus, Json
-from aftercommit.outbox import ack, body_of, settle, withdrawal
+from aftercommit.intentions import intend_cancels_of
+from aftercommit.limits import COMMIT_INTENTIONS_MAX
+from aftercommit.model import Cancel, ItemCommand, ItemStatus, Json, Outcome, instance_status
+from aftercommit.outbox import ack, body_of, item_put, settle, walk_parts, withdrawal
+from aftercommit.queue import Message, Sending, send
+from aftercommit.salvage import read_items
 from aftercommit.tables import ItemRow
-from aftercommit.writes import Update, commit
+from aftercommit.writes import Put, Update, commit
 
 _TRIES_MAX = 20
 _REASON = "its parent waits no more"
+_PAGE_SECONDS = 20
+_WITHDRAWN = ItemRow.outcome.set(Outcome.CANCELLED.value)
 
 
 def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = None) -> bool:
@@ -33,7 +46,7 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
         head = find_head(tenant, instance_id)
         if head is None or head.deleted_at:
             raise NotFoundError(f"no instance {instance_id!r}", field="id")
-        if InstanceStatus(head.status).ended:
+        if instance_status(head.status).ended:
             return False
         try:
             held = load(head, leased=False)
@@ -55,8 +68,13 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
     If it speaks of several, they go one by one before the commit that settles it: if this dies midway, they
     are met again, and those that are cancelled already stay as they are.
     """
-    del worker
     body = body_of(item)
+    if "join_id" in body:
+        _cancel_bulk(item, body["join_id"], worker)
+        return
+    if body.get("all"):
+        _cancel_along(item)
+        return
     for each in body.get("more", []):
         _cancel_one(item, each)
     try:
@@ -75,11 +93,81 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
         return
 
 
-def _cancel_one(item: ItemRow, pair: dict[str, Json]) -> None:
+def _cancel_along(item: ItemRow) -> None:
+    """Make an item for each few of the owner's dispatches that go with it; then this one is done itself.
+
+    The owner has ended, so there will be no more. The items' ids derive from the dispatches', so that of a
+    second telling, however far the first one came, only what is missing is made.
+    """
+    at = clock.now()
+    found = read_items(item.owner_key)
+    dispatches = [(row.instance_id, row.item_id) for row in found if _goes_along(row)]
+    absent = ItemRow.item_id.does_not_exist()  # closes: told twice
+    puts = [
+        Put("part", item_put(item.tenant, item.owner_id, each, at).row, absent)
+        for each in intend_cancels_of(dispatches)
+    ]
+    for put in puts:
+        with suppress(ConditionFailedError):
+            commit([put])
+    settle(item)
+
+
+def _goes_along(row: ItemRow) -> bool:
     try:
-        commit([withdrawal(item, pair["item_id"])])
+        return row.command == ItemCommand.START and bool(body_of(row).get("cancel_with_parent"))
+    except MalformedRowError:
+        return False  # it will be set aside, and never start
+
+
+def _cancel_one(item: ItemRow, pair: dict[str, Json], *more: Action) -> None:
+    try:
+        commit([withdrawal(item, pair["item_id"], *more)])
     except ConditionFailedError:
         try:
             cancel(item.tenant, pair["instance_id"], _REASON)
         except NotFoundError:
             return  # its dispatch was given up, so there never was a child
+
+
+def _cancel_bulk(item: ItemRow, join_id: str, worker: Worker) -> None:
+    """Withdraw the starts of a bulk whose children were not admitted, and cancel the other children.
+
+    The last ones first, so that none is woken by the end of one before it in its lane. What is done stands in
+    the rows: if this dies midway, or has no time left, the next one goes on with what is left. None is
+    counted, as their join is withdrawn with the last of them, or has told its end.
+    """
+    for page in _pages(item, join_id):
+        _cancel_page(item, page)
+        if not worker.has_time_for(_PAGE_SECONDS):
+            send([Sending(Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id))])
+            return
+    try:
+        commit([withdrawal(item, body_of(item)["item_id"]), ack(item, clock.now())])
+    except ConditionFailedError:
+        settle(item)
+
+
+def _pages(item: ItemRow, join_id: str) -> Iterator[list[ItemRow]]:
+    """Yield the dispatches of a bulk that may have something left to cancel, the last ones first."""
+    page = []
+    for row in walk_parts(item.tenant, item.owner_id, join_id):
+        if not row.outcome and row.status in (ItemStatus.UNDONE, ItemStatus.DONE):
+            page.append(row)
+        if len(page) == COMMIT_INTENTIONS_MAX:
+            yield page
+            page = []
+    yield page
+
+
+def _cancel_page(item: ItemRow, page: list[ItemRow]) -> None:
+    undone = [row for row in page if row.status == ItemStatus.UNDONE]
+    left = page
+    try:
+        if undone:
+            commit([withdrawal(item, row.item_id, _WITHDRAWN) for row in undone])
+        left = [row for row in page if row.status == ItemStatus.DONE]
+    except ConditionFailedError:
+        pass  # one of them was admitted meanwhile: they go one by one
+    for row in left:
+        _cancel_one(item, {"item_id": row.item_id, "instance_id": derive_child_id(row.item_id)}, _WITHDRAWN)

@@ -5,7 +5,7 @@ overtaken. The lease only saves double work. If a worker dies before, nothing ha
 one replays the row.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.condition import Condition
@@ -30,7 +30,9 @@ from aftercommit.model import (
     dumps,
 )
 from aftercommit.outbox import item_put
+from aftercommit.places import Mark
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name
+from aftercommit.tallies import ending_writes, hurry, leave_out
 from aftercommit.writes import Put, Update, Write, commit
 
 
@@ -44,6 +46,7 @@ class Pending:
     incidents: list[Incident] = field(default_factory=list)
     made: dict[str, Bookmark] = field(default_factory=dict)  # bookmarks for stimuli, by id
     gone: dict[str, Bookmark] = field(default_factory=dict)
+    mark: Mark | None = None  # the instance's ending, if it is one of a bulk
     ack: Update | None = None  # settles the outbox item that caused the burst
     bytes: int = 0
 
@@ -56,6 +59,7 @@ class Pending:
         self.journal += [{"at": at, **line} for line in decision.journal[:1]] + decision.journal[1:]
         self.intentions += decision.intentions
         self.incidents += decision.incidents
+        self.mark = decision.mark or self.mark
         self.made |= {each.bookmark_id: each for each in decision.made}
         for bookmark in decision.gone:
             # Made and consumed before any commit: it is never written.
@@ -135,6 +139,8 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
     head = Update("head", HeadRow(held.head.instance_key, "head"), actions, fence)
     _commit(held, pending, row, [_revision_put(row), *snapshot_puts, *_effects(held, pending, at), head])
     _remove_old_snapshot(held, snapshot_puts)
+    if pending.mark:
+        hurry(held.tenant, pending.mark)
     if status.ended:
         # After the commit: before, another could begin beside one that goes on after all. A death in between
         # is cured by the next start, which finds the holder ended.
@@ -164,7 +170,7 @@ def _revision_put(row: RevisionRow) -> Put:
 def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
     instance_id = held.head.instance_id
     effects: list[Write] = [
-        item_put(held.tenant, _owner_of(intention, instance_id), intention, at)
+        item_put(held.tenant, _owner_of(intention, instance_id), _on_channel(intention, held.head), at)
         for intention in pending.intentions
     ]
     effects += [incident_put(held.tenant, instance_id, incident, at) for incident in pending.incidents]
@@ -172,9 +178,18 @@ def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
         bookmark_put(held.tenant, instance_id, held.state.correlation_id, bookmark, at)
         for bookmark in pending.made.values()
     ]
+    if pending.mark:
+        effects += ending_writes(held.tenant, pending.mark, at)
     if pending.ack:
         effects.append(pending.ack)
     return effects
+
+
+def _on_channel(intention: Intention, head: HeadRow) -> Intention:
+    # What the instance has planned for itself, as a retry or a timer, runs where the instance runs.
+    if not head.channel or intention.body.get("instance_id") != head.instance_id:
+        return intention
+    return replace(intention, channel=head.channel)
 
 
 def _owner_of(intention: Intention, instance_id: str) -> str:
@@ -192,7 +207,11 @@ def _commit(held: Held, pending: Pending, row: RevisionRow, writes: list[Write])
     except (ConditionFailedError, TryLaterError) as error:
         # After a request that was tried again, or that brought no answer, the row may be our own.
         if not _is_own(row):
-            raise _read_loss(error, held) from error
+            fewer = leave_out(writes, error.purposes) if isinstance(error, ConditionFailedError) else None
+            if fewer is None:
+                raise _read_loss(error, held) from error
+            _commit(held, pending, row, fewer)
+            return
     held.revision += 1
     remove_bookmarks(held.tenant, list(pending.gone.values()))
 

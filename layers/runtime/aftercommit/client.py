@@ -26,7 +26,7 @@ from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus, Json, dumps, size_of
-from aftercommit.queue import Message, Sending, queue_url_of, send
+from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
 from aftercommit.tables import HeadRow
@@ -131,7 +131,7 @@ def dispatch_existing(tenant: str, instance_id: str) -> None:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
     if InstanceStatus(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}", field="id")
-    _hurry(tenant, instance_id, None)
+    _hurry(tenant, instance_id, known_channel(head.channel))
 
 
 def _hurry(tenant: str, instance_id: str, channel: str | None) -> None:
@@ -159,6 +159,7 @@ def _prepare(request: StartRequest) -> Birth:
         correlation_id=request.correlation_id,
         trigger={"activity_id": at.activity_id, "value": at.request} if at else None,
         request_fingerprint=request.fingerprint() if request.is_repeatable() else None,
+        channel=request.channel,
     )
 
 

@@ -1,9 +1,10 @@
 """Commands: from a queue message to the one function that sees it through.
 
-Every message ends here in one of four ways: done, nothing to do, postponed (a held lease), or set aside
-(malformed). Anything else raises, and the queue delivers it again.
+Every message ends here in one of five ways: done, nothing to do, postponed (a held lease), left to newer
+code, or set aside (malformed). Anything else raises, and the queue delivers it again.
 """
 
+from collections.abc import Callable
 from math import ceil
 
 from aftercommit import clock
@@ -14,25 +15,31 @@ from aftercommit.errors import (
     LeaseHeldError,
     MalformedMessageError,
     MalformedRowError,
+    NewerFormError,
     OvertakenError,
+    UnreadableInstanceError,
 )
+from aftercommit.instances import find_head
+from aftercommit.join import join
 from aftercommit.log import count, logger
 from aftercommit.model import ItemCommand, ItemStatus
-from aftercommit.outbox import find_item, set_aside
-from aftercommit.queue import Message, Sending, postpone, read_message, send
+from aftercommit.outbox import find_item, leave_to_newer
+from aftercommit.queue import Message, Sending, known_channel, postpone, read_message, send
 from aftercommit.queue import set_aside as set_message_aside
 from aftercommit.resume import resume
 from aftercommit.run import run, run_item
+from aftercommit.set_aside import set_aside
 from aftercommit.start import start
 from aftercommit.stimulate import stimulate
-from aftercommit.tables import key_of
+from aftercommit.tables import ItemRow, key_of
 
-_COMMANDS = {
+_COMMANDS: dict[str, Callable[[ItemRow, Worker], None]] = {
     ItemCommand.START: start,
     ItemCommand.RESUME: resume,
     ItemCommand.RUN: run_item,
     ItemCommand.CANCEL: cancel_child,
     ItemCommand.STIMULUS: stimulate,
+    ItemCommand.JOIN: join,
 }
 
 
@@ -53,10 +60,16 @@ def _handle(message: Message, worker: Worker, text: str, message_id: str) -> Non
         _serve(message, worker)
     except InstanceEndedError as error:
         logger.info("instance ended", extra={"reason": str(error)})
+    except NewerFormError as error:
+        # Its head stays due, and is sent again, each time later.
+        logger.warning("left to newer code", extra={"instance_id": message.instance_id, "reason": str(error)})
+        count("LeftToNewerCode")
     except (LeaseHeldError, OvertakenError) as error:
         logger.info("postponed", extra={"reason": str(error)})
         count("MessagesPostponed")
-        postpone(message)
+        postpone(message, _channel_of(message))
+    except UnreadableInstanceError:
+        return  # told by its incident; what the message asks for stays undone, and comes up again
     except MalformedRowError as error:
         if message.item_id and message.owner_id:
             set_aside(key_of(message.tenant, message.owner_id), message.item_id, error.message)
@@ -68,17 +81,26 @@ def _serve(message: Message, worker: Worker) -> None:
         run(message.tenant, message.instance_id, worker)
         return
     item = find_item(message.tenant, message.owner_id or "", message.item_id or "")
-    if item is None or item.status != ItemStatus.UNDONE:
+    if item is None or item.status != ItemStatus.UNDONE or item.asleep:
         logger.info("no undone item")
         return
     if item.deliver_at and (wait := clock.from_text(item.deliver_at) - clock.now()) > 0:
-        send([Sending(message, ceil(wait), item.channel)])  # never early
+        send([Sending(message, ceil(wait), known_channel(item.channel))])  # never early
         return
     try:
-        command = _COMMANDS[ItemCommand(item.command)]
-    except ValueError:
-        raise MalformedRowError(f"unknown command {item.command!r}", field="command") from None
-    command(item, worker)
+        if item.command not in _COMMANDS:
+            raise NewerFormError(f"this code does not know the command {item.command!r}")  # noqa: TRY301
+        _COMMANDS[item.command](item, worker)
+    except NewerFormError as error:
+        leave_to_newer(item, str(error))
+
+
+def _channel_of(message: Message) -> str | None:
+    if message.instance_id:
+        head = find_head(message.tenant, message.instance_id)
+        return head.channel if head else None
+    item = find_item(message.tenant, message.owner_id or "", message.item_id or "")
+    return item.channel if item else None
 
 
 def _set_aside(text: str, reason: str, message_id: str) -> None:

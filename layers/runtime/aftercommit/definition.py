@@ -52,7 +52,7 @@ class Definition:
     @property
     def fingerprint(self) -> str:
         """A digest of everything but the version: equal trees have equal ones."""
-        return derive_fingerprint(dumps(_sorted(self.data)))
+        return fingerprint_of(self.data)
 
     def derive_activation_id(self, correlation_id: str | None) -> str | None:
         """Derive what one live instance at a time may hold; None for a start that nothing limits.
@@ -77,12 +77,17 @@ class Definition:
 
 
 def read_definition(
-    data: Json, *, version: int | None = None, known: frozenset[str] | None = None
+    data: Json,
+    *,
+    version: int | None = None,
+    known: frozenset[str] | None = None,
+    channels: frozenset[str] | None = None,
 ) -> Definition:
     """Read a definition from its data.
 
     `version` overrides the one in the data. `known` are the names of the deployed activity functions; when
-    given, a step that names another is a fault. Raises DefinitionRefusedError with all faults at once.
+    given, a step that names another is a fault; so is a channel that `channels` has not.
+    Raises DefinitionRefusedError with all faults at once.
     """
     if not isinstance(data, dict):
         raise DefinitionRefusedError([("definition", f"expected an object, got {type(data).__name__}")])
@@ -93,7 +98,7 @@ def read_definition(
     if (work := expressions.work_of(data)) > EXPRESSIONS_WORK_MAX:
         told = f"the lengths of its expressions, squared, sum up to {work}; at most {EXPRESSIONS_WORK_MAX}"
         raise DefinitionRefusedError([("definition", f"{told}: let an activity do a part of it")])
-    reader = _Reader(known)
+    reader = _Reader(known, channels)
     reader.check_top(data)
     root = reader.read_activity(data["root"], "root", 1) if "root" in data else None
     if reader.faults or root is None:
@@ -114,8 +119,9 @@ def read_definition(
 
 
 class _Reader:
-    def __init__(self, known: frozenset[str] | None) -> None:
+    def __init__(self, known: frozenset[str] | None, channels: frozenset[str] | None) -> None:
         self.known = known
+        self.channels = channels
         self.faults: Faults = []
         self.activities: dict[str, Activity] = {}
         self.loops = 0  # around the activity being read
@@ -192,6 +198,9 @@ class _Reader:
         name: Json = read.activity if isinstance(read, Step) and "activity" in read.properties else None
         if isinstance(name, str) and self.known is not None and name not in self.known:
             self.fault(f"{path}.activity", f'the deployed code has no activity named "{name}"')
+        channel: Json = getattr(read, "channel", None)
+        if isinstance(channel, str) and self.channels is not None and channel not in self.channels:
+            self.fault(f"{path}.channel", f'the deployment has no channel named "{channel}"')
         if isinstance(read, Break) and not self.loops:
             self.fault(path, "there is no loop around this Break")
 
@@ -251,6 +260,11 @@ def find_name_fault(name: Json) -> str | None:
     if isinstance(name, str) and NAME_PATTERN.fullmatch(name) and len(name) <= NAME_CHARACTERS_MAX:
         return None
     return f"must be 1 to {NAME_CHARACTERS_MAX} letters, digits and . _ - and begin with a letter or digit"
+
+
+def fingerprint_of(data: Json) -> str:
+    """Return the fingerprint of a tree as it is stored."""
+    return derive_fingerprint(dumps(_sorted(data)))
 
 
 def _sorted(value: Json) -> Json:

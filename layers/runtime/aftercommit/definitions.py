@@ -7,12 +7,13 @@ from typing import Any
 from pynamodb.expressions.condition import Condition
 
 from aftercommit import clock
-from aftercommit.definition import Definition, read_definition
+from aftercommit.definition import Definition, fingerprint_of, read_definition
 from aftercommit.errors import (
     ConditionFailedError,
     ConflictError,
     DefinitionRefusedError,
     MalformedRowError,
+    NewerFormError,
     NotFoundError,
 )
 from aftercommit.model import Json, dumps
@@ -48,7 +49,7 @@ def find_published_version(tenant: str, definition_id: str) -> tuple[str, int] |
 
 @lru_cache(maxsize=256)
 def load_definition(owner: str, definition_id: str, version: int) -> Definition:
-    """Return a stored version, read and compiled; raises NotFoundError."""
+    """Return a stored version, read and compiled; raises NotFoundError, NewerFormError."""
     try:
         row = DefinitionRow.get(key_of(owner, definition_id), version_name(version), consistent_read=True)
     except DefinitionRow.DoesNotExist:
@@ -56,6 +57,12 @@ def load_definition(owner: str, definition_id: str, version: int) -> Definition:
     try:
         return read_definition(json.loads(row.data), version=version)
     except (ValueError, TypeError, DefinitionRefusedError) as error:
+        if (
+            isinstance(error, DefinitionRefusedError)
+            and fingerprint_of(json.loads(row.data)) == row.fingerprint
+        ):
+            # Undamaged: it was accepted by code that knew more activities or properties than this.
+            raise NewerFormError(f"workflow {definition_id!r} version {version}: {error}") from error
         raise MalformedRowError(
             f"workflow {definition_id!r} version {version} cannot be read: {error}", field="data"
         ) from error

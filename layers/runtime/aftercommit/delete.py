@@ -9,6 +9,7 @@ from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundErro
 from aftercommit.instances import find_head
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.outbox import settle
+from aftercommit.salvage import read_items
 from aftercommit.tables import HeadRow, ItemRow, RevisionRow
 from aftercommit.writes import Update, commit
 
@@ -26,11 +27,12 @@ def delete(tenant: str, instance_id: str) -> None:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
     if not InstanceStatus(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}; cancel it first", field="id")
-    for item in ItemRow.query(head.instance_key, consistent_read=True):
+    for item in read_items(head.instance_key):
         if item.status != ItemStatus.UNDONE:
             continue
-        if item.command == ItemCommand.RESUME and item.instance_id == instance_id:
-            settle(item)  # a timer, or an answer, that nothing waits for any more
+        waited = item.command == ItemCommand.RESUME or (item.command == ItemCommand.JOIN and item.wait)
+        if waited and item.instance_id == instance_id:
+            settle(item)  # a timer, an answer, or a join that nothing waits for any more
         else:
             raise ConflictError(f"item {item.item_id} of instance {instance_id!r} is undone", field="id")
     at = clock.now()

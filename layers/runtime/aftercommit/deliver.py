@@ -12,9 +12,12 @@ from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import count, logger
 from aftercommit.model import ItemCommand, ItemStatus
-from aftercommit.outbox import claim, find_item, refuse, set_aside
-from aftercommit.queue import Message, Sending, send
+from aftercommit.outbox import claim, find_item, leave_to_newer, refuse
+from aftercommit.queue import Message, Sending, known_channel, send
+from aftercommit.set_aside import set_aside
 from aftercommit.tables import ItemRow, split_key
+
+_STATUSES = frozenset(each.value for each in ItemStatus)
 
 
 def deliver(keys: list[tuple[str, str]]) -> int:
@@ -44,10 +47,12 @@ def _claim(owner_key: str, item_id: str) -> ItemRow | None:
         except MalformedRowError as error:
             set_aside(owner_key, item_id, error.message)
             return None
-        if item is None or item.status != ItemStatus.UNDONE or _is_far(item, at):
+        if item and item.status not in _STATUSES:
+            if item.due_at and at >= clock.from_text(item.due_at):  # else it would come first in every pass
+                leave_to_newer(item, f"this code does not know the status {item.status!r} of an item")
             return None
-        if item.command == ItemCommand.EVENT:
-            return None  # not for the queue: deliver_events sends those
+        if item is None or item.status != ItemStatus.UNDONE or not _is_for_queue(item, at):
+            return None
         if item.sends and item.due_at and at < clock.from_text(item.due_at):
             return None  # somebody has sent it, and its ack is not overdue yet
         return item if claim(item, at) else None
@@ -57,6 +62,11 @@ def _claim(owner_key: str, item_id: str) -> ItemRow | None:
     return None
 
 
+def _is_for_queue(item: ItemRow, at: float) -> bool:
+    """Whether an undone item is to be sent now: events are what deliver_events sends."""
+    return not (item.asleep or item.command == ItemCommand.EVENT or _is_far(item, at))
+
+
 def _is_far(item: ItemRow, at: float) -> bool:
     return bool(item.deliver_at) and clock.from_text(item.deliver_at) - at > QUEUE_DELAY_SECONDS_MAX
 
@@ -64,7 +74,9 @@ def _is_far(item: ItemRow, at: float) -> bool:
 def _sending(item: ItemRow) -> Sending:
     message = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
     wait = clock.from_text(item.deliver_at) - clock.now() if item.deliver_at else 0
-    return Sending(message, ceil(max(0.0, wait)), item.channel)
+    # A start whose channel is lost is refused, and visible; what a running instance waits for must come.
+    channel = item.channel if item.command == ItemCommand.START else known_channel(item.channel)
+    return Sending(message, ceil(max(0.0, wait)), channel)
 
 
 def _record(item: ItemRow, error: Exception) -> None:

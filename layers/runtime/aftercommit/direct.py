@@ -3,7 +3,7 @@
 The engine is the real one; the queue and the tables are lists in memory, and time is skipped.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
@@ -22,6 +22,7 @@ from aftercommit.functions import (
 )
 from aftercommit.ids import derive_id
 from aftercommit.intentions import event_name, intend_stimulus
+from aftercommit.joins import HandOver, Tally, Told, compose_batch, compose_result, judge
 from aftercommit.model import (
     Bookmark,
     Cancel,
@@ -42,7 +43,9 @@ from aftercommit.model import (
     State,
     Stimulate,
     canonical,
+    dumps,
 )
+from aftercommit.places import Join, Mark
 from aftercommit.schema import check_inputs
 from aftercommit.settings import Settings
 from aftercommit.workflow import Workflow
@@ -103,6 +106,30 @@ class _Instance:
     journal: list[dict[str, Json]] = field(default_factory=list)
 
 
+@dataclass
+class _Bulk:
+    """The children of one bulk dispatch, as far as they have ended."""
+
+    tally: Tally = field(default_factory=Tally)
+    told: dict[int, Told] = field(default_factory=dict)
+    joins: dict[str, Intention] = field(default_factory=dict)
+    asleep: dict[int, tuple[Intention, str]] = field(default_factory=dict)
+
+    def puts_to_sleep(self, join: Join, intention: Intention, owner_id: str) -> bool:
+        """Keep a start whose turn in its lane has not come; returns whether it has not."""
+        if not join.sleeps or join.index - (join.lanes or 0) in self.told:
+            return False
+        self.asleep[join.index] = (intention, owner_id)
+        return True
+
+    def tell(self, mark: Mark, world: "_World") -> None:
+        """Take in an ending, and wake the next one of its lane."""
+        self.tally.add(mark.outcome, [mark.join.index])
+        self.told[mark.join.index] = (mark.outcome, mark.output)
+        if mark.join.follower in self.asleep:
+            world.due.append((world.now, *self.asleep.pop(mark.join.follower)))
+
+
 class _World:
     """Instances, what is due when, and the time."""
 
@@ -123,6 +150,7 @@ class _World:
         self.due: deque[tuple[float, Intention, str]] = deque()
         self.events: list[dict[str, Json]] = []  # told to sinks
         self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
+        self.bulks: dict[str, _Bulk] = defaultdict(_Bulk)  # by the id of their join
         self.callbacks: list[Callback] = []  # those that nothing waits for yet
         self.called: set[tuple[str, str]] = set()  # (instance id, name): an address is good once
         self.now = clock.now()
@@ -148,6 +176,8 @@ class _World:
 
     def take(self, instance: _Instance, decision: Decision) -> None:
         instance.journal += decision.journal
+        if decision.mark:
+            self.bulks[decision.mark.join.join_id].tell(decision.mark, self)
         for intention in decision.intentions:
             self.due.append((intention.deliver_at or self.now, intention, instance.state.instance_id))
 
@@ -194,10 +224,13 @@ class _World:
     def settle(self) -> None:
         """Deliver everything that is due, in order of time, skipping the time between.
 
-        Events and tasks take no time: what waits for one that is there goes on before any is skipped.
+        Events and tasks take no time: what waits for one that is there goes on before any is skipped. What
+        has ended by then of a bulk is handed over together.
         """
         while True:
             if self.apply_stimulus() or self.call_back() or self.complete_task():
+                continue
+            if not any(at <= self.now for at, _, _ in self.due) and self.join():
                 continue
             if not self.due:
                 return
@@ -210,13 +243,19 @@ class _World:
         body = intention.body
         match intention.command:
             case ItemCommand.START:
-                self.start(intention, owner_id)
+                join = Join(**body["join"]) if "join" in body else None
+                if not (join and self.bulks[join.join_id].puts_to_sleep(join, intention, owner_id)):
+                    self.start(intention, owner_id)
             case ItemCommand.RESUME:
                 if "token" in body:
                     self.answer(body)
                     return
                 told = Resume(body["bookmark_id"], body["outcome"], body.get("value"))
                 self.run(self.instances[body["instance_id"]], told)
+            case ItemCommand.JOIN:
+                self.bulks[body["join_id"]].joins[intention.item_id] = intention
+            case ItemCommand.CANCEL if "join_id" in body:
+                self.cancel_bulk(body)
             case ItemCommand.CANCEL:
                 for each in (body, *body.get("more", [])):
                     self.withdraw(each)
@@ -236,6 +275,35 @@ class _World:
         # Its dispatch was due before, so it is there unless that has failed.
         if child := self.instances.get(pair["instance_id"]):
             self.run(child, Cancel("its parent waits no more"))
+
+    def cancel_bulk(self, body: dict[str, Json]) -> None:
+        bulk, prefix = self.bulks[body["join_id"]], f"{body['join_id']}-"
+        bulk.joins.pop(body["item_id"], None)
+        bulk.asleep.clear()
+        self.due = deque(each for each in self.due if not each[1].item_id.startswith(prefix))
+        for instance in list(self.instances.values()):
+            parent = instance.state.parent
+            if parent and parent.join and parent.join.join_id == body["join_id"]:
+                self.run(instance, Cancel("its parent waits no more"))
+
+    def join(self) -> bool:
+        """Tell a parent what the endings of its children come to, if anything."""
+        for bulk in self.bulks.values():
+            for intention in list(bulk.joins.values()):
+                body = intention.body
+                verdict = judge(body, bulk.tally)
+                if verdict is None:
+                    continue
+                del bulk.joins[intention.item_id]
+                if "bookmark_id" not in body:
+                    continue
+                if isinstance(verdict, HandOver):
+                    outcome, value = Outcome.DONE, compose_batch(body["join_id"], verdict, bulk.told)
+                else:
+                    outcome, value = verdict.outcome, compose_result(body, bulk.tally, bulk.told)
+                self.run(self.instances[body["instance_id"]], Resume(body["bookmark_id"], outcome, value))
+                return True
+        return False
 
     def apply_stimulus(self) -> bool:
         """Apply the oldest open stimulus that something waits for, or starts at."""
@@ -327,7 +395,8 @@ class _World:
         if failure is None and definition is not None:
             failure = self.find_refusal(definition, body.get("correlation_id"))
         if failure is None and definition is not None:
-            parent = Parent(owner_id, intention.item_id, body.get("bookmark_id"))
+            join = Join(**body["join"]) if "join" in body else None
+            parent = Parent(owner_id, intention.item_id, body.get("bookmark_id"), join)
             state = State(
                 body["instance_id"],
                 inputs,
@@ -339,6 +408,10 @@ class _World:
         elif "bookmark_id" in body and failure is not None:
             told = Resume(body["bookmark_id"], Outcome.DISPATCH_FAILED, failure.to_json())
             self.run(self.instances[owner_id], told)
+        elif "join" in body and failure is not None:
+            join = Join(**body["join"])
+            mark = Mark(owner_id, join, Outcome.DISPATCH_FAILED.value, dumps(failure.to_json()))
+            self.bulks[join.join_id].tell(mark, self)
 
     def find_refusal(self, definition: Definition, correlation_id: str | None) -> Failure | None:
         """Tell why a start has to stand aside for what is live."""

@@ -19,6 +19,7 @@ from aftercommit.activities.activity import (
     End,
     FaultWith,
     Intend,
+    IntendEach,
     MakeReady,
     Move,
     Respond,
@@ -33,7 +34,15 @@ from aftercommit.definition import Definition
 from aftercommit.errors import InstanceFaultError, StateTooLargeError, UnknownActivityError
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
-from aftercommit.intentions import intend_cancels, intend_ending, intend_retry, stamped
+from aftercommit.intentions import (
+    find_bookmark,
+    intend_cancel_along,
+    intend_cancels,
+    intend_ending,
+    intend_retry,
+    stamped,
+)
+from aftercommit.joins import mark_ending
 from aftercommit.journal import line_of
 from aftercommit.limits import (
     COMMIT_BYTES_MAX,
@@ -176,7 +185,7 @@ class _Advance:
 
     def resume(self, command: Resume) -> None:
         # A bookmark leaves the state with its first resume: a second one, however late, finds nothing.
-        bookmark = self.state.bookmarks.get(command.bookmark_id)
+        bookmark = find_bookmark(self.state, command.bookmark_id)
         if bookmark is None:
             self.decision.applied = False
             return
@@ -263,20 +272,48 @@ class _Advance:
             self.decision.gone.append(bookmark)
 
     def withdraw(self, execution_ids: Iterable[str]) -> None:
-        """Cancel the children that these executions wait for: nobody will take what they bring."""
-        gone = set(execution_ids)
+        """Cancel the children that these executions wait for, unless their dispatch leaves them alone."""
+        gone = dict.fromkeys(execution_ids)
         waiting = [each for each in self.state.bookmarks.values() if each.execution_id in gone]
         self.decision.intentions += intend_cancels(
-            [each.execution_id for each in waiting if each.waits_for == "child"]
+            [each.execution_id for each in waiting if each.waits_for == "child" and self.goes_along(each)]
         )
+        for execution in map(self.state.executions.__getitem__, gone):
+            dropped = self.activity(execution).dropped(self.state.instance_id, execution)
+            self.decision.intentions += dropped
         for bookmark in waiting:
             self.drop(bookmark)
 
+    def goes_along(self, bookmark: Bookmark) -> bool:
+        activity = self.activity(self.state.executions[bookmark.execution_id])
+        return activity.cancel_with_parent is not False
+
     def intend(self, execution: Execution, intention: Intention) -> None:
         self.decision.intentions.append(intention)
+        self.state.cancels_along |= bool(intention.body.get("cancel_with_parent"))
         self.intended_bytes += size_of(intention.body)
         if intention.command == ItemCommand.START:
             self.note(execution, "intended", intention=intention)
+
+    def intend_each(self, execution: Execution, move: IntendEach) -> None:
+        """Take as many intentions as this commit holds; the others are made after it."""
+        first, count = None, 0
+        failure: Failure | None = None
+        try:
+            for intention in move.intentions:
+                self.decision.intentions.append(intention)
+                self.intended_bytes += size_of(intention.body)
+                first, count = first or intention, count + 1
+                if self.fills_a_commit():
+                    self.state.agenda.appendleft((execution, move))
+                    break
+        except InstanceFaultError as error:
+            failure = failure_of(error)
+        if first:
+            self.note(execution, "intended", intention=first)
+            self.decision.journal[-1]["count"] = count  # so many, from the first on
+        if failure:
+            self.fault(execution, failure)
 
     def take_trigger(self) -> None:
         self.state.trigger = None
@@ -373,10 +410,13 @@ class _Advance:
         state = self.state
         state.status, state.output, state.failure = status, output, failure
         self.withdraw(state.executions)
+        if status == InstanceStatus.CANCELLED and state.cancels_along:
+            self.decision.intentions.append(intend_cancel_along(state.instance_id))
         state.executions, state.ready = {}, []
         state.agenda.clear()
         if ending := intend_ending(state):
             self.decision.intentions.append(ending)
+        self.decision.mark = mark_ending(state)
 
     # --- parts ---
 
@@ -406,10 +446,13 @@ class _Advance:
             # In front, in their order: what an activity leads to comes before what was waiting already.
             self.state.agenda.extendleft((execution, move) for move in reversed(visit.moves))
 
-    def evaluate(self, seed: str, value: Json) -> Json:
+    def evaluate(self, seed: str, value: Json, given: dict[str, Json] | None = None, number: int = 0) -> Json:
         execution = self.state.executions.get(seed)
         variables = visible_variables(self.state, execution) if execution else self.state.variables
         scope = {"inputs": self.state.inputs, "var": variables}
+        if given is not None:
+            scope["var"] = {**variables, **given}
+            seed = f"{seed}-{number}"  # what is drawn for one item is not drawn for the next
         return expressions.evaluate(value, scope, at=self.at, seed=seed)
 
     def set_variable(self, execution: Execution, variable: str, value: Json) -> bool:
@@ -474,6 +517,7 @@ _CARRY_OUT: dict[type[Move], Callable[[_Advance, Execution, Any], object]] = {
     MakeReady: lambda advance, execution, _: advance.make_ready(execution),
     Wait: lambda advance, execution, move: advance.wait(execution, move.bookmark),
     Intend: lambda advance, execution, move: advance.intend(execution, move.intention),
+    IntendEach: lambda advance, execution, move: advance.intend_each(execution, move),
     SetTo: lambda advance, execution, move: advance.set_variable(execution, move.variable, move.value),
     Respond: lambda advance, execution, move: advance.respond(execution, move.response),
     FaultWith: lambda advance, execution, move: advance.fault(execution, move.failure),

@@ -25,6 +25,10 @@ class LeaseHeldError(TryLaterError):
     """Another worker holds the lease of the instance."""
 
 
+class NewerFormError(TryLaterError):
+    """A row was written by newer code than this, in a form that this one must not act on."""
+
+
 class ContentionError(TryLaterError):
     """A transaction kept meeting other transactions on the same items, through all its retries."""
 
@@ -85,6 +89,14 @@ class StateTooLargeError(InstanceFaultError):
 
 class ResultTooLargeError(InstanceFaultError):
     """What an activity returned is larger than a result may be."""
+
+
+class InputTooLargeError(InstanceFaultError):
+    """The input of a child is larger than an input may be."""
+
+
+class TooManyItemsError(InstanceFaultError):
+    """A bulk dispatch over more items than one may have."""
 
 
 class WorkerDiedError(InstanceFaultError):
@@ -240,3 +252,7 @@ class MalformedRowError(RefusedError):
 
     code = "malformed_row"
     status = 500
+
+
+class UnreadableInstanceError(MalformedRowError):
+    """An instance whose snapshot or definition cannot be read: it stays as it is until it can be."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 from aftercommit import clock, intentions, schema
 from aftercommit.errors import InputRefusedError, ResultTooLargeError, UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
-from aftercommit.intentions import intend_start, stimulus_body
+from aftercommit.intentions import intend_start, stimulus_body, take_along
 from aftercommit.limits import (
     COMMIT_INTENTIONS_MAX,
     DELAY_SECONDS_MAX,
@@ -225,6 +225,7 @@ class ActivityContext:
     tenant: str
     deadline: float  # when the invocation ends, seconds since the epoch
     depth: int = 0
+    channels: frozenset[str] | None = None  # of the deployment; None: not known here, so none is refused
     secret: str | None = field(default=None, repr=False)  # proves the tokens that the instance gives out
     logger: Logger = logger  # its lines bear the ids of instance and activity
     intentions: list[Intention] = field(default_factory=list)
@@ -241,13 +242,16 @@ class ActivityContext:
         version: int | None = None,
         correlation_id: str | None = None,
         channel: str | None = None,
+        cancel_with_parent: bool = False,
     ) -> str:
         """Start a workflow once this activity's result has committed, and never otherwise.
 
         Returns the id the new instance will have. The n-th dispatch of an activity execution is the same
-        one on every attempt.
+        one on every attempt. `cancel_with_parent`: whether it is cancelled if this instance is.
         """
         _check_name(correlation_id, "a correlation id")
+        if channel is not None and self.channels is not None and channel not in self.channels:
+            raise ValueError(f"this deployment has no channel {channel!r}")
         intention = intend_start(
             self._unique(),
             definition_id=workflow,
@@ -257,7 +261,7 @@ class ActivityContext:
             channel=channel,
             depth=self.depth + 1,
         )
-        self.intentions.append(intention)
+        self.intentions.append(take_along(intention) if cancel_with_parent else intention)
         instance_id: str = intention.body["instance_id"]
         return instance_id
 

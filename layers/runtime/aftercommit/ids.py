@@ -36,6 +36,21 @@ def derive_event_owner(event_id: str) -> str:
     return EVENT_OWNER + derive_id("event", event_id)
 
 
+def derive_join_id(execution_id: str) -> str:
+    """Derive the id of the join of the children that a bulk dispatch starts."""
+    return derive_id("join", execution_id)
+
+
+def part_name(join_id: str, index: int) -> str:
+    """Return the id of a child's dispatch in a bulk: as text they sort by index, behind their join's id."""
+    return f"{join_id}-{index:05}"
+
+
+def join_name(join_id: str, turn: int) -> str:
+    """Return the item id of a join; a new turn begins when a batch of ended children was handed over."""
+    return f"{join_id}-join{turn:05}"
+
+
 def derive_shard(key: str, shards: int) -> int:
     """Spread keys evenly over `shards` partitions of a swept index."""
     return int(hashlib.sha256(key.encode()).hexdigest()[:8], 16) % shards

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 
 from pynamodb.exceptions import PynamoDBException
+from pynamodb.expressions.update import Action
 
 from aftercommit import clock, engine
 from aftercommit.activations import activation_key_of, activation_put
@@ -19,16 +20,37 @@ from aftercommit.errors import (
     InstanceEndedError,
     LeaseHeldError,
     MalformedRowError,
+    NewerFormError,
     NotFoundError,
     OvertakenError,
     TryLaterError,
+    UnreadableInstanceError,
 )
-from aftercommit.ids import derive_shard, new_token
+from aftercommit.ids import derive_id, derive_shard, new_token
+from aftercommit.incidents import incident_put
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
-from aftercommit.log import logger
-from aftercommit.model import InstanceStatus, Json, Parent, State, command_from_json, dumps
+from aftercommit.log import count, logger
+from aftercommit.model import (
+    Failure,
+    Incident,
+    InstanceStatus,
+    Json,
+    Parent,
+    State,
+    command_from_json,
+    dumps,
+    instance_status,
+)
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name, snapshot_name
+from aftercommit.tables import (
+    HeadRow,
+    IncidentRow,
+    RevisionRow,
+    SnapshotRow,
+    key_of,
+    revision_name,
+    snapshot_name,
+)
 from aftercommit.writes import Put, Update, commit
 
 _READS_MAX = 5
@@ -62,6 +84,7 @@ class Birth:
     depth: int = 0
     trigger: dict[str, Json] | None = None
     request_fingerprint: str | None = None
+    channel: str | None = None
 
 
 def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Put]:
@@ -98,6 +121,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         correlation_key=key_of(birth.tenant, birth.correlation_id) if birth.correlation_id else None,
         parent_instance_id=birth.parent.instance_id if birth.parent else None,
         parent_item_id=birth.parent.item_id if birth.parent else None,
+        channel=birth.channel,
         request_fingerprint=birth.request_fingerprint,
         due_shard=derive_shard(birth.instance_id, settings().due_shards),
         due_at=clock.to_text(due_at),
@@ -139,7 +163,8 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     """Take the lease of an instance, and return its head: lock and load in one request.
 
     `waiting` says whether a suspended instance is wanted too: only what resumes it has business with it.
-    Raises LeaseHeldError, InstanceEndedError (also for one that is suspended and not wanted), NotFoundError.
+    Raises LeaseHeldError, InstanceEndedError (also for one that is suspended and not wanted), NotFoundError,
+    NewerFormError.
     """
     at = clock.to_text(clock.now())
     row = HeadRow(key_of(tenant, instance_id), "head")
@@ -162,8 +187,8 @@ def lease(tenant: str, instance_id: str, until: float, *, waiting: bool) -> Head
     return row
 
 
-def release(held: Held) -> None:
-    """Give the lease back where nothing could be decided (the database is away), so that others may try.
+def release(head: HeadRow, *more: Action) -> None:
+    """Give the lease back where nothing could be decided (the database is away, only newer code knows how).
 
     It does not count as a worker that died. If this fails, too, the lease runs out by itself.
     """
@@ -171,10 +196,11 @@ def release(held: Held) -> None:
         HeadRow.lease_token.remove(),
         HeadRow.lease_until.remove(),
         HeadRow.released.set((HeadRow.released | 0) + 1),
+        *more,
     ]
-    own = HeadRow.lease_token == held.head.lease_token  # closes: it ran out, and another worker has it
+    own = HeadRow.lease_token == head.lease_token  # closes: it ran out, and another worker has it
     try:
-        commit([Update("release", HeadRow(held.head.instance_key, "head"), actions, own)])
+        commit([Update("release", HeadRow(head.instance_key, "head"), actions, own)])
     except (AftercommitError, PynamoDBException) as error:
         logger.warning("lease not given back", extra={"reason": str(error)})
 
@@ -191,8 +217,43 @@ def _explain_refused_lease(tenant: str, instance_id: str, statuses: list[str], t
     if head is None:
         raise NotFoundError(f"no instance {instance_id!r}", field="instance_id")
     if head.status not in statuses:
+        instance_status(head.status)  # one that only newer code knows is no ending
         raise InstanceEndedError(f"instance {instance_id} is {head.status}")
     raise LeaseHeldError(f"instance {instance_id} is leased until {head.lease_until}")
+
+
+def load_leased(head: HeadRow) -> Held:
+    """Load the instance whose lease was just taken; gives it back if this code cannot go on with it.
+
+    One that cannot be read at all has an incident, and raises UnreadableInstanceError: it comes up again
+    after a while, so that it goes on once what it lacks is repaired. Raises NewerFormError for one that only
+    newer code can read.
+    """
+    try:
+        return load(head)
+    except NewerFormError:
+        release(head)
+        raise
+    except (MalformedRowError, NotFoundError) as error:
+        told = f"instance {head.instance_id} cannot be read: {error.message}"
+        record_unreadable(head.tenant, head.instance_id, told)
+        release(head, HeadRow.due_at.set(clock.to_text(clock.now() + settings().ack_timeout_max_seconds)))
+        raise UnreadableInstanceError(told, field=error.field) from error
+
+
+def record_unreadable(tenant: str, instance_id: str, told: str) -> None:
+    """Leave the incident of an instance that cannot be read, once however often it is met."""
+    incident = Incident(
+        derive_id("incident", instance_id, "unreadable"), Failure("UnreadableInstanceError", told)
+    )
+    put = incident_put(tenant, instance_id, incident, clock.now())
+    absent = IncidentRow.instance_key.does_not_exist()  # keeps the time at which it was met first
+    logger.error("instance cannot be read", extra={"instance_id": instance_id, "reason": told})
+    count("InstancesUnreadable")
+    try:
+        commit([Put(put.purpose, put.row, absent)])
+    except ConditionFailedError:
+        return
 
 
 def load(head: HeadRow, *, leased: bool = True) -> Held:
@@ -254,7 +315,7 @@ def find_whole(tenant: str, instance_id: str) -> tuple[HeadRow, State] | None:
             for row in rows_after(head):
                 replay(definition, state, row)
         # An ending and its head are one commit: rows that end it, after a head that does not, came between
-        if state.status.ended == InstanceStatus(head.status).ended:
+        if state.status.ended == instance_status(head.status).ended:
             return head, state
     raise TryLaterError(f"instance {instance_id} changes faster than it can be read")
 

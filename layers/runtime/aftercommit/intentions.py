@@ -1,9 +1,10 @@
 """Intentions: how each kind is made. Its id derives from what decides it, so a repeat makes the same one."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from aftercommit import clock
-from aftercommit.ids import derive_child_id, derive_id
+from aftercommit.ids import derive_child_id, derive_id, derive_join_id, join_name, part_name
 from aftercommit.model import (
     Bookmark,
     Execution,
@@ -14,11 +15,12 @@ from aftercommit.model import (
     Outcome,
     State,
 )
+from aftercommit.places import Join
 from aftercommit.schedules import next_of
 
 _CANCELS_MAX = 25  # children that one intention speaks of
 _EVENT = "event"
-_OUTCOME_OF_ENDING = {
+OUTCOME_OF_ENDING = {
     InstanceStatus.COMPLETED: Outcome.COMPLETED,
     InstanceStatus.FAULTED: Outcome.FAULTED,
     InstanceStatus.CANCELLED: Outcome.CANCELLED,
@@ -52,6 +54,29 @@ def intend_start(
         derive_id("dispatch", scheduled_by),
         {key: value for key, value in body.items() if value is not None},
     )
+
+
+def as_part(start: Intention, join: Join, *, joins: bool) -> Intention:
+    """Return a start as that of one of a bulk, named by its place; `joins`: its ending is counted."""
+    more = {"join": join.to_json()} if joins else {}
+    return Intention(start.command, part_name(join.join_id, join.index), {**start.body, **more})
+
+
+def find_bookmark(state: State, name: str) -> Bookmark | None:
+    """Return the bookmark of an id, or the one at which a dispatch is awaited that is named itself.
+
+    A dispatch whose row cannot be read does not tell its bookmark any more.
+    """
+    if name in state.bookmarks:
+        return state.bookmarks[name]
+    waiting = (each for each in state.bookmarks.values() if each.waits_for == "child")
+    return next((each for each in waiting if derive_id("dispatch", each.execution_id) == name), None)
+
+
+def take_along(intention: Intention) -> Intention:
+    """Let the child that is to be started be cancelled with its parent, though that does not wait for it."""
+    intention.body["cancel_with_parent"] = True
+    return intention
 
 
 def intend_occurrence(
@@ -193,14 +218,42 @@ def intend_cancels(execution_ids: list[str]) -> list[Intention]:
         {"instance_id": derive_child_id(each), "item_id": derive_id("dispatch", each)}
         for each in execution_ids
     ]
+    return _intend_in_parts(pairs, lambda first: execution_ids[first])
+
+
+def intend_cancel_along(instance_id: str) -> Intention:
+    """Intend that the children go that nobody waits for and that were to go with this instance.
+
+    However many it has started over its life: they stand in the outbox, and are looked for there.
+    """
+    body = {"instance_id": instance_id, "item_id": "", "all": True}
+    return Intention(ItemCommand.CANCEL, derive_id("cancel-along", instance_id), body)
+
+
+def intend_cancels_of(dispatches: list[tuple[str, str]]) -> list[Intention]:
+    """Intend that the children are not wanted any more of these dispatches, (instance id, item id)."""
+    pairs = [{"instance_id": instance_id, "item_id": item_id} for instance_id, item_id in dispatches]
+    return _intend_in_parts(pairs, lambda first: f"along-{dispatches[first][1]}")
+
+
+def _intend_in_parts(pairs: list[dict[str, Json]], name: Callable[[int], str]) -> list[Intention]:
     intentions = []
     for first in range(0, len(pairs), _CANCELS_MAX):
         body: dict[str, Json] = dict(pairs[first])
         if more := pairs[first + 1 : first + _CANCELS_MAX]:
             body["more"] = more
-        item_id = derive_id("cancel", execution_ids[first])
-        intentions.append(Intention(ItemCommand.CANCEL, item_id, body))
+        intentions.append(Intention(ItemCommand.CANCEL, derive_id("cancel", name(first)), body))
     return intentions
+
+
+def intend_bulk_cancel(instance_id: str, execution_id: str, turn: int) -> Intention:
+    """Intend that no child of a bulk dispatch is wanted any more, nor its join of this turn.
+
+    One intention for all: they are found by their names, and what is left of them by their rows.
+    """
+    join_id = derive_join_id(execution_id)
+    body = {"instance_id": instance_id, "item_id": join_name(join_id, turn), "join_id": join_id}
+    return Intention(ItemCommand.CANCEL, derive_id("cancel", execution_id), body)
 
 
 def intend_retry(instance_id: str, execution: Execution, bookmark: Bookmark) -> Intention:
@@ -219,7 +272,7 @@ def intend_ending(state: State) -> Intention | None:
     body = {
         "instance_id": state.parent.instance_id,
         "bookmark_id": state.parent.bookmark_id,
-        "outcome": _OUTCOME_OF_ENDING[state.status],
+        "outcome": OUTCOME_OF_ENDING[state.status],
         "value": state.output if state.status == InstanceStatus.COMPLETED else failure,
     }
     return Intention(ItemCommand.RESUME, derive_id("ending", state.instance_id), body)

@@ -37,6 +37,24 @@ PATH_CHARACTERS_MAX = 2_000
 # Moves of the engine within one command: an endless loop without a wait ends as a fault.
 MOVES_MAX = 20_000
 
+# Children of one bulk dispatch; the rows in which their endings are tallied, and how many of them share one
+# at least: two that end at the same moment contend for the same row.
+BULK_CHILDREN_MAX = 10_000
+TALLY_ROWS_MAX = 200
+TALLY_CHILDREN = 5
+# What an ending leaves of the child's output with its dispatch; what its parent is told of all of them
+# together, and of one batch.
+CHILD_OUTPUT_BYTES_MAX = 4 * 1024
+BULK_OUTPUTS_BYTES_MAX = 128 * 1024
+BATCH_BYTES_MAX = 64 * 1024
+# Children that one batch speaks of, that a dispatch names which does not wait, and failures that a result
+# lists.
+BATCH_CHILDREN_MAX = 100
+NAMED_CHILDREN_MAX = 100
+FAILURES_NAMED_MAX = 10
+# While children of a bulk dispatch run, its join is looked at again after this long at most.
+JOIN_LOOK_SECONDS_MAX = 300
+
 # Levels of lists and objects in JSON that is taken in, evaluated or built.
 NESTING_MAX = 200
 

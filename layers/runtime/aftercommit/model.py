@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from aftercommit.errors import NewerFormError
+from aftercommit.places import Join, Mark
+
 Json = Any  # dict, list, str, int, float, bool or None, nested
 
 
@@ -48,6 +51,7 @@ class ItemCommand(StrEnum):
     RESUME = "resume"  # continue an instance at one of its bookmarks
     RUN = "run"  # go on with an instance that is pending or stranded
     CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
+    JOIN = "join"  # continue an instance when the children of a bulk dispatch have ended
     STIMULUS = "stimulus"  # start and resume whatever it matches
     EVENT = "event"  # tell the sinks
 
@@ -118,8 +122,8 @@ class Bookmark:
 
     bookmark_id: str
     execution_id: str
-    # "child" (whose id derives from the execution's), "retry", "timer", "stimulus", "callback", "task", or
-    # "request" (a start point that the instance did not start at)
+    # "child" (whose id derives from the execution's), "children", "retry", "timer", "stimulus", "callback",
+    # "task", or "request" (a start point that the instance did not start at)
     waits_for: str
     until: str | None = None  # when a retry or timer is due
     stimulus: dict[str, Json] | None = None  # what resumes it: {name, payload, execution_id?}
@@ -144,13 +148,27 @@ class Parent:
     instance_id: str
     item_id: str = ""  # its dispatch: only for the birth, whose head keeps it
     bookmark_id: str | None = None
+    join: Join | None = None  # of one among many
 
     def to_json(self) -> dict[str, Json]:
         """Return it without what is absent, or in the head anyway."""
-        written = {"instance_id": self.instance_id}
+        written: dict[str, Json] = {"instance_id": self.instance_id}
         if self.bookmark_id:
             written["bookmark_id"] = self.bookmark_id
+        if self.join:
+            written["join"] = self.join.to_json()
         return written
+
+    @classmethod
+    def from_json(cls, written: dict[str, Json]) -> "Parent":
+        """Read it back; raises NewerFormError for one with parts that this code would lose."""
+        _check_known(written, cls, "a parent")
+        join = written.get("join")
+        return cls(
+            written["instance_id"],
+            bookmark_id=written.get("bookmark_id"),
+            join=Join(**_check_known(join, Join, "a place")) if join else None,
+        )
 
 
 @dataclass(slots=True)
@@ -166,6 +184,7 @@ class State:
     trigger: dict[str, Json] | None = (
         None  # {activity_id, value}: the start point it was started at, until then
     )
+    cancels_along: bool = False  # whether it has started a child, waited for by none, that goes with it
     variables: dict[str, Json] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
     ready: list[str] = field(default_factory=list)  # execution ids of steps, in the order to run
@@ -187,6 +206,8 @@ class State:
             written["depth"] = self.depth
         if self.trigger:
             written["trigger"] = self.trigger
+        if self.cancels_along:
+            written["cancels_along"] = True
         if self.parent:
             written["parent"] = self.parent.to_json()
         if self.variables:
@@ -209,35 +230,65 @@ class State:
     def from_json(
         cls, written: dict[str, Json], *, instance_id: str, status: str, correlation_id: str | None = None
     ) -> "State":
-        """Read a snapshot back."""
-        executions = {
-            key: Execution(
-                key,
-                each["activity_id"],
-                each.get("scheduled_by", ""),
-                each.get("iteration", 0),
-                ExecutionStatus(each.get("status", ExecutionStatus.RUNNING)),
-                each.get("attempt", 1),
-                each.get("memory", {}),
-            )
-            for key, each in written.get("executions", {}).items()
-        }
+        """Read a snapshot back; raises NewerFormError for one with parts that this code would lose."""
+        _check_known(written, cls, "a state")
         return cls(
             instance_id=instance_id,
             inputs=written["inputs"],
-            status=InstanceStatus(status),
+            status=instance_status(status),
             correlation_id=correlation_id,
-            parent=Parent(**written["parent"]) if "parent" in written else None,
+            parent=Parent.from_json(written["parent"]) if "parent" in written else None,
             depth=written.get("depth", 0),
             trigger=written.get("trigger"),
+            cancels_along=written.get("cancels_along", False),
             variables=written.get("variables", {}),
-            executions=executions,
+            executions={
+                key: _execution_from_json(key, each) for key, each in written.get("executions", {}).items()
+            },
             ready=written.get("ready", []),
-            bookmarks={key: Bookmark(key, **each) for key, each in written.get("bookmarks", {}).items()},
+            bookmarks={
+                key: Bookmark(key, **_check_known(each, Bookmark, "a bookmark"))
+                for key, each in written.get("bookmarks", {}).items()
+            },
             output=written.get("output"),
             response=written.get("response"),
             failure=Failure(**written["failure"]) if "failure" in written else None,
         )
+
+
+def instance_status(text: str) -> InstanceStatus:
+    """Read the status of a head; raises NewerFormError for one that this code does not know."""
+    try:
+        return InstanceStatus(text)
+    except ValueError:
+        raise NewerFormError(f"this code does not know the status {text!r} of an instance") from None
+
+
+def _execution_from_json(execution_id: str, written: dict[str, Json]) -> Execution:
+    _check_known(written, Execution, "an execution")
+    status = written.get("status", ExecutionStatus.RUNNING.value)
+    if status not in _EXECUTION_STATUSES:
+        raise NewerFormError(f"this code does not know the status {status!r} of an execution")
+    return Execution(
+        execution_id,
+        written["activity_id"],
+        written.get("scheduled_by", ""),
+        written.get("iteration", 0),
+        ExecutionStatus(status),
+        written.get("attempt", 1),
+        written.get("memory", {}),
+    )
+
+
+_EXECUTION_STATUSES = frozenset(each.value for each in ExecutionStatus)
+
+
+def _check_known(written: dict[str, Json], kind: type, what: str) -> dict[str, Json]:
+    """Return what was written; refuse parts that only newer code knows, and that a write would drop."""
+    for name in written:
+        if name not in kind.__slots__:  # type: ignore[attr-defined]
+            raise NewerFormError(f"this code does not know the part {name!r} of {what}")
+    return written
 
 
 # --- commands: what the engine is told ---
@@ -338,13 +389,17 @@ _COMMANDS: dict[str, type] = {
 
 
 def command_from_json(written: dict[str, Json]) -> Command:
-    """Read a stored command back."""
+    """Read a stored command back; raises NewerFormError for one that this code could not replay."""
+    if written["kind"] not in _COMMANDS:
+        raise NewerFormError(f"this code does not know the command {written['kind']!r} of a revision")
+    kind = _COMMANDS[written["kind"]]
     values = {key: value for key, value in written.items() if key != "kind"}
+    _check_known(values, kind, f"the command {written['kind']!r}")
     if "failure" in values:
         values["failure"] = Failure(**values["failure"])
     if "intentions" in values:
         values["intentions"] = [Intention.from_json(each) for each in values["intentions"]]
-    command: Command = _COMMANDS[written["kind"]](**values)
+    command: Command = kind(**values)
     return command
 
 
@@ -356,16 +411,18 @@ class Intention:
     """An effect to happen after the commit; becomes an outbox item.
 
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
-    depth}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token, value?} by the token of a
-    task, which is looked at when it is delivered; for run: {instance_id}; for cancel: {instance_id, item_id,
-    more?}, `more` being a list of such pairs; for stimulus: {stimulus, value?, correlation_id?,
-    instance_id?}; for event: {id, name, data, ts, user?, v?, meta?, payload?, correlation_id?, sinks?}.
+    join?, cancel_with_parent?, depth}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token,
+    value?} by the token of a task, which is looked at when it is delivered; for run: {instance_id}; for
+    cancel: {instance_id, item_id, more?, all?}, `more` being a list of such pairs, or of a bulk {instance_id,
+    item_id, join_id}; for stimulus: {stimulus, value?, correlation_id?, instance_id?}; for join: what
+    `joins.judge` reads; for event: {id, name, data, ts, user?, v?, meta?, payload?, correlation_id?, sinks?}.
     """
 
     command: ItemCommand
     item_id: str
     body: dict[str, Json]
     deliver_at: float | None = None  # not before; None: at once
+    channel: str | None = None  # of its item, where the body names none
 
     def to_json(self) -> dict[str, Json]:
         """Return it for the revision row of the step that queued it."""
@@ -373,8 +430,12 @@ class Intention:
 
     @classmethod
     def from_json(cls, written: dict[str, Json]) -> "Intention":
-        """Read it back."""
-        return cls(ItemCommand(written["command"]), written["item_id"], written["body"])
+        """Read it back; raises NewerFormError for a command that this code does not know."""
+        try:
+            command = ItemCommand(written["command"])
+        except ValueError:
+            raise NewerFormError(f"this code does not know the command {written['command']!r}") from None
+        return cls(command, written["item_id"], written["body"])
 
 
 @dataclass(slots=True)
@@ -401,6 +462,7 @@ class Decision:
     gone: list[Bookmark] = field(default_factory=list)  # and those that none can any more
     incidents: list[Incident] = field(default_factory=list)
     journal: list[dict[str, Json]] = field(default_factory=list)
+    mark: Mark | None = None  # its ending, if it is one of a bulk
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -5,36 +5,38 @@ whoever died.
 """
 
 import json
+from collections.abc import Iterator
 from typing import cast
 
 from pynamodb.attributes import NumberAttribute
 from pynamodb.exceptions import AttributeDeserializationError
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
 from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, MalformedRowError
-from aftercommit.ids import derive_id, derive_shard
+from aftercommit.ids import derive_fraction, derive_id, derive_shard, part_name
 from aftercommit.incidents import incident_put
 from aftercommit.intentions import begin_stimulus_id, intend_next_occurrence
-from aftercommit.limits import EVENT_SHARDS, MESSAGE_CHARACTERS_MAX, QUEUE_DELAY_SECONDS_MAX
-from aftercommit.log import count, logger
-from aftercommit.model import (
-    Failure,
-    Incident,
-    Intention,
-    ItemCommand,
-    ItemStatus,
-    Json,
-    Outcome,
-    dumps,
+from aftercommit.limits import (
+    BULK_CHILDREN_MAX,
+    EVENT_SHARDS,
+    JOIN_LOOK_SECONDS_MAX,
+    MESSAGE_CHARACTERS_MAX,
+    QUEUE_DELAY_SECONDS_MAX,
 )
+from aftercommit.log import count, logger
+from aftercommit.model import Failure, Incident, Intention, ItemCommand, ItemStatus, Json, Outcome, dumps
+from aftercommit.places import Join, Mark
 from aftercommit.settings import settings
-from aftercommit.tables import ItemRow, key_of
-from aftercommit.writes import Delete, Put, Update, Write, commit, commit_unread
+from aftercommit.tables import HeadRow, ItemRow, key_of
+from aftercommit.tallies import leave_out, mark_actions, tally_writes
+from aftercommit.writes import Delete, Put, Update, Write, commit
 
 _DAY_SECONDS = 86_400
 _LOOK_BACK = 2  # times the longest that a stimulus stays open
 _LAST_STIMULUS_ID = "~"
+_AWAITED = (ItemCommand.START, ItemCommand.JOIN)  # whose `wait` says whether the owner waits for it
 # What the body of a command must have.
 _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.START.value: {"instance_id": str, "definition_id": str, "input": dict, "depth": int},
@@ -43,6 +45,14 @@ _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.CANCEL.value: {"instance_id": str, "item_id": str},
     ItemCommand.STIMULUS.value: {"stimulus": dict},
     ItemCommand.EVENT.value: {"id": str, "name": str, "ts": int},
+    ItemCommand.JOIN.value: {
+        "instance_id": str,
+        "join_id": str,
+        "total": int,
+        "rows": int,
+        "tolerated": int,
+        "outputs": bool,
+    },
 }
 
 
@@ -53,6 +63,8 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
     """
     body = intention.body
     deliver_at = intention.deliver_at
+    join = read_join(body)
+    asleep = join is not None and join.sleeps
     return Put(
         "item",
         ItemRow(
@@ -65,12 +77,13 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
             instance_id=body.get("instance_id"),
             definition_id=body.get("definition_id"),
             version=body.get("version"),
-            channel=body.get("channel"),
-            wait="bookmark_id" in body if intention.command == ItemCommand.START else None,
+            channel=body.get("channel") or intention.channel,
+            wait=_is_awaited(body, join) if intention.command in _AWAITED else None,
             body=dumps(body),
             deliver_at=clock.to_text(deliver_at) if deliver_at else None,
             due_shard=_shard_of(intention),
-            due_at=clock.to_text(_first_due_at(at, deliver_at)),
+            asleep=asleep or None,
+            due_at=None if asleep else clock.to_text(_first_due_at(at, deliver_at)),
             created_at=clock.to_text(at),
         ),
     )
@@ -80,6 +93,15 @@ def _shard_of(intention: Intention) -> int:
     if intention.command == ItemCommand.EVENT:
         return EVENT_SHARDS[derive_shard(intention.item_id, len(EVENT_SHARDS))]
     return derive_shard(intention.item_id, settings().due_shards)
+
+
+def read_join(body: dict[str, Json]) -> Join | None:
+    """Return the place in a bulk of the child that a start is for; None if it is of none."""
+    return Join(**body["join"]) if "join" in body else None
+
+
+def _is_awaited(body: dict[str, Json], join: Join | None) -> bool:
+    return "bookmark_id" in body or (join is not None and join.awaited)
 
 
 def _first_due_at(at: float, deliver_at: float | None) -> float:
@@ -109,6 +131,34 @@ def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
     return item
 
 
+def find_parts(tenant: str, owner_id: str, join_id: str, first: int, last: int) -> dict[int, ItemRow]:
+    """Read the dispatches of a bulk from one index to another, as `walk_parts` does."""
+    rows = _query_parts(tenant, owner_id, join_id, first, last)
+    return {int(row.item_id.rpartition("-")[2]): row for row in rows}
+
+
+def walk_parts(tenant: str, owner_id: str, join_id: str) -> Iterator[ItemRow]:
+    """Read the dispatches of a bulk page by page, the last ones first, as far as their endings go.
+
+    Only some attributes: what else stands in a row may be damaged.
+    """
+    return _query_parts(tenant, owner_id, join_id, 0, BULK_CHILDREN_MAX, forward=False)
+
+
+def _query_parts(
+    tenant: str, owner_id: str, join_id: str, first: int, last: int, *, forward: bool = True
+) -> Iterator[ItemRow]:
+    return iter(
+        ItemRow.query(
+            key_of(tenant, owner_id),
+            ItemRow.item_id.between(part_name(join_id, first), part_name(join_id, last)),
+            attributes_to_get=["owner_key", "item_id", "status", "asleep", "outcome", "output"],
+            consistent_read=True,
+            scan_index_forward=forward,
+        )
+    )
+
+
 def open_stimuli(tenant: str, stimulus_id: str, *, until: str | None = None) -> list[ItemRow]:
     """Return the open stimuli of a key, oldest first, up to one of them.
 
@@ -131,7 +181,9 @@ def body_of(item: ItemRow) -> dict[str, Json]:
     told = f"the body of outbox item {item.owner_id}/{item.item_id}"
     try:
         body = json.loads(item.body)
-        parts = _PARTS.get(item.command, {"instance_id": str}) | ({"bookmark_id": str} if item.wait else {})
+        parts = _PARTS.get(item.command, {"instance_id": str})
+        if item.wait:
+            parts = parts | ({"join": dict} if "join" in body else {"bookmark_id": str})
         if item.command == ItemCommand.RESUME.value and "token" in body:
             parts = {"token": str}
         faulty = [name for name, kind in parts.items() if not isinstance(body[name], kind)]
@@ -171,6 +223,8 @@ def _still(counter: NumberAttribute, read: float) -> Condition:
 def _resend_at(item: ItemRow, at: float) -> float:
     wait: int = settings().ack_timeout_seconds * 2 ** min(max(0, int(item.sends) - 1), 20)
     earliest = max(at, clock.from_text(item.deliver_at)) if item.deliver_at else at
+    if item.command == ItemCommand.JOIN.value:
+        wait = min(wait, JOIN_LOOK_SECONDS_MAX)
     return earliest + min(wait, settings().ack_timeout_max_seconds)
 
 
@@ -218,15 +272,16 @@ def _next_occurrence(item: ItemRow, at: float) -> list[Write]:
     return [item_put(item.tenant, item.owner_id, following, at)] if following else []
 
 
-def withdrawal(item: ItemRow, dispatch_item_id: str) -> Update:
-    """Return the write that withdraws an undone dispatch of the same owner, for good."""
+def withdrawal(item: ItemRow, withdrawn_item_id: str, *more: Action) -> Update:
+    """Return the write that withdraws an undone item of the same owner, a dispatch or a join, for good."""
     actions = [
+        *more,
         ItemRow.status.set(ItemStatus.CANCELLED.value),
         ItemRow.settled_at.set(clock.to_text(clock.now())),
         ItemRow.due_at.remove(),
     ]
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: its child was admitted
-    return Update("withdrawal", ItemRow(item.owner_key, dispatch_item_id), actions, undone)
+    return Update("withdrawal", ItemRow(item.owner_key, withdrawn_item_id), actions, undone)
 
 
 def settle(item: ItemRow) -> None:
@@ -250,39 +305,68 @@ def postpone_item(item: ItemRow, due_at: float) -> None:
 def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
     """Record that an attempt at an item was refused; returns True if that was its last.
 
-    A start has `start_attempts_max` attempts and is then given up; every other command is tried until it
-    is acknowledged. One that does not count leaves its reason only. Raises ConditionFailedError if the item
-    was settled or attempted meanwhile.
+    A start has `start_attempts_max` attempts and is then given up, unless its child is there; every other
+    command is tried until it is acknowledged. One that does not count leaves its reason only. Raises
+    ConditionFailedError if the item was settled or attempted meanwhile.
     """
     attempts = int(item.attempts) + counts
     if item.command == ItemCommand.START.value and attempts >= settings().start_attempts_max:
-        give_up(item, failure, attempts=attempts)
+        if _has_child(item):
+            settle(item)
+        else:
+            give_up(item, failure, attempts=attempts)
         return True
-    at = clock.now()
-    wait = min(
-        settings().start_delay_seconds * 2 ** min(max(0, attempts - 1), 12),
-        settings().ack_timeout_max_seconds,
-    )
-    if item.command == ItemCommand.START.value:
-        wait = settings().start_delay_seconds
     actions = [
         ItemRow.attempts.set(attempts),
         ItemRow.last_error.set(_told(failure)),
-        ItemRow.due_at.set(clock.to_text(at + wait)),
+        ItemRow.due_at.set(clock.to_text(clock.now() + attempt_delay(item, attempts))),
     ]
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
     uncounted = _still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
-    commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, undone & uncounted)])
+    condition = undone & uncounted & _same_generation(item)
+    commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, condition)])
     _tell("attempt refused", "AttemptsRefused", item, failure)
     return False
+
+
+def attempt_delay(item: ItemRow, attempts: int) -> float:
+    """Return the seconds from a refused attempt to the next one.
+
+    Those of a start are even, with jitter that follows from item and attempt, so that what failed together
+    does not come back together; those of every other command double.
+    """
+    of = settings()
+    if item.command == ItemCommand.START.value:
+        return of.start_delay_seconds + of.start_jitter_seconds * derive_fraction(item.item_id, attempts)
+    doubled = of.start_delay_seconds * 2 ** min(max(0, attempts - 1), 12)
+    return float(min(doubled, of.ack_timeout_max_seconds))
+
+
+def _has_child(item: ItemRow) -> bool:
+    """Whether the child of this very dispatch is there: only where one table was restored alone.
+
+    Looking spares a waiting parent a wrong answer; that no child comes after it is given up is the condition
+    of its admission.
+    """
+    try:
+        head = HeadRow.get(key_of(item.tenant, item.instance_id), "head", consistent_read=True)
+    except HeadRow.DoesNotExist:
+        return False
+    return bool(head.parent_item_id == item.item_id and head.parent_instance_id == item.owner_id)
+
+
+def _same_generation(item: ItemRow) -> Condition:
+    """Say that an item was not redriven since it was read; one without the counter is of the first."""
+    same: Condition = ItemRow.generation == item.generation
+    return ItemRow.generation.does_not_exist() | same if int(item.generation) == 1 else same
 
 
 def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
     """Fail an undone item for good, with its consequence in the same commit.
 
-    A parent that waits is resumed with DispatchFailed; a stimulus becomes a dead letter; anything else
-    becomes an incident of the owner. Of an occurrence, the next one is armed: a time that failed ends no
-    schedule.
+    A parent that waits is resumed with DispatchFailed; the start of one of a bulk is marked and counted as
+    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner. Of an occurrence,
+    the next one is armed: a time that failed ends no schedule.
     Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
     """
     at = clock.now()
@@ -294,24 +378,54 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         ItemRow.attention_at.set(clock.to_text(at)),
         ItemRow.due_at.remove(),
     ]
+    mark = mark_give_up(item, failure)
+    if mark:
+        actions += mark_actions(mark)
     if item.command == ItemCommand.STIMULUS.value or is_occurrence(item):
         actions.append(ItemRow.ttl.set(int(at) + settings().dead_letter_days * _DAY_SECONDS))
     failed = Update(
         "failed",
         ItemRow(item.owner_key, item.item_id),
         actions,
-        ItemRow.status == ItemStatus.UNDONE.value,  # closes: a start admitted meanwhile has its child
+        # Closes: a start admitted meanwhile has its child; one redriven meanwhile has all its attempts again.
+        (ItemRow.status == ItemStatus.UNDONE.value) & _same_generation(item),
     )
-    if item.command == ItemCommand.STIMULUS.value:
-        # The failed item is the dead letter itself: kept for a while to be read and replayed.
-        commit([failed])
-    else:
-        commit([failed, _consequence(item, failure, at), *_next_occurrence(item, at)])
+    writes: list[Write] = [failed, *_next_occurrence(item, at)]
+    if mark:
+        writes += tally_writes(item.tenant, mark, at)
+    # A stimulus that failed is the dead letter itself: kept for a while to be read and replayed.
+    if item.command != ItemCommand.STIMULUS.value and not (mark and mark.join.awaited):
+        writes.append(_consequence(item, failure, at))
+    try:
+        commit(writes)
+    except ConditionFailedError as error:
+        fewer = leave_out(writes, error.purposes)
+        if fewer is None:
+            raise
+        commit(fewer)
     _tell("item given up", "ItemsGivenUp", item, failure)
 
 
+def give_up_if_undone(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> bool:
+    """Give an item up as `give_up` does; returns False, with nothing changed, if it was settled meanwhile."""
+    try:
+        give_up(item, failure, attempts=attempts)
+    except ConditionFailedError:
+        return False
+    return True
+
+
+def mark_give_up(item: ItemRow, failure: Failure) -> Mark | None:
+    """Return how the child of an item that is given up has ended, if that is the start of one of a bulk."""
+    if item.command != ItemCommand.START.value:
+        return None
+    join = read_join(body_of(item))
+    told = {**failure.to_json(), "message": failure.message[:MESSAGE_CHARACTERS_MAX]}
+    return Mark(item.owner_id, join, Outcome.DISPATCH_FAILED.value, dumps(told)) if join else None
+
+
 def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
-    if item.wait:
+    if item.wait and item.command == ItemCommand.START.value:
         resume = Intention(
             ItemCommand.RESUME,
             derive_id("give-up", item.item_id, int(item.generation)),
@@ -327,28 +441,23 @@ def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
     return incident_put(item.tenant, item.owner_id, incident, at, item_id=item.item_id)
 
 
-def set_aside(owner_key: str, item_id: str, reason: str) -> None:
-    """Fail an item whose stored form cannot be read, so that it is seen and holds nothing back."""
-    at = clock.to_text(clock.now())
+def leave_to_newer(item: ItemRow, reason: str) -> None:
+    """Postpone an item that only newer code can see through, each time for longer; else it stays as it is.
+
+    So a rollback loses nothing: the item is visible with its reason, and served once that code is back.
+    """
     actions = [
-        ItemRow.status.set(ItemStatus.FAILED.value),
+        ItemRow.sends.set(item.sends + 1),
         ItemRow.last_error.set(reason[:MESSAGE_CHARACTERS_MAX]),
-        ItemRow.attention_at.set(at),
-        ItemRow.settled_at.set(at),
-        ItemRow.due_at.remove(),
+        ItemRow.due_at.set(clock.to_text(_resend_at(item, clock.now()))),
     ]
-    tenant, separator, owner_id = owner_key.partition("#")
-    if separator:  # they may be what is missing, and without them nobody would see it
-        actions += [ItemRow.tenant.set(tenant), ItemRow.owner_id.set(owner_id)]
-    # Settled items are left alone; a status that is missing or of another kind is what this is for.
-    unsettled = ~ItemRow.status.is_in(*(each.value for each in ItemStatus if each != ItemStatus.UNDONE))
-    row = ItemRow(owner_key, item_id)
+    same = ItemRow.status == item.status  # closes: newer code has settled it, or moved it on
+    unclaimed = _still(ItemRow.sends, item.sends)  # closes: claimed since it was read
     try:
-        commit_unread(Update("set aside", row, actions, ItemRow.owner_key.exists() & unsettled))
+        commit([Update("leave", ItemRow(item.owner_key, item.item_id), actions, same & unclaimed)])
     except ConditionFailedError:
         return
-    logger.error("item set aside", extra={"owner_key": owner_key, "item_id": item_id, "reason": reason})
-    count("ItemsSetAside")
+    _tell("left to newer code", "LeftToNewerCode", item, Failure("NewerFormError", reason))
 
 
 def _tell(message: str, metric: str, item: ItemRow, failure: Failure) -> None:

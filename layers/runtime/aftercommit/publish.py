@@ -28,6 +28,7 @@ from aftercommit.log import logger
 from aftercommit.model import Json
 from aftercommit.occurrences import occurrence_writes
 from aftercommit.schema import check_storable
+from aftercommit.settings import settings
 from aftercommit.tables import SHARED_TENANT, TriggerRow
 from aftercommit.triggers import check_claims, trigger_writes, triggers_of
 from aftercommit.workflow import Workflow
@@ -54,8 +55,7 @@ def publish_workflows(module_name: str) -> list[str]:
     ConflictError for a changed tree under a version that is stored already.
     """
     workflows = load_workflows(module_name)
-    known = registered_names()  # only now: it is the import that registers them
-    definitions = [read_definition(each.data, known=known) for each in workflows]
+    definitions = [_read_known(each.data) for each in workflows]  # only now: the import registers functions
     highest = {each.definition_id: each for each in definitions}  # in order of version
     check_claims(SHARED_TENANT, highest.values())
     changed = {(each.definition_id, each.version) for each in definitions if store(SHARED_TENANT, each)}
@@ -65,6 +65,11 @@ def publish_workflows(module_name: str) -> list[str]:
     told = [f"{definition_id} {version}" for definition_id, version in sorted(changed)]
     logger.info("published", extra={"changed": told, "found": len(definitions)})
     return told
+
+
+def _read_known(data: Json) -> Definition:
+    """Read a definition that is to be published: it names only what the deployment has."""
+    return read_definition(data, known=registered_names(), channels=frozenset(settings().channels))
 
 
 def publish(owner: str, definition: Definition) -> bool:
@@ -121,7 +126,7 @@ def put_draft(tenant: str, definition_id: str, data: Json) -> dict[str, Json]:
             check_storable(value, name, levels=2 * NESTING_MAX)  # each level of the tree has two
     except InputRefusedError as error:
         raise DefinitionRefusedError([(str(error.field), error.message)]) from None
-    definition = read_definition(data, known=registered_names())
+    definition = _read_known(data)
     triggers_of(tenant, definition)
     store_draft(tenant, definition)
     return {"id": definition_id, "fingerprint": definition.fingerprint}
@@ -135,7 +140,7 @@ def publish_draft(tenant: str, definition_id: str) -> int:
     data = load_draft(tenant, definition_id)
     for _ in range(_TRIES_MAX):
         versions = stored_versions(tenant, definition_id)
-        draft = read_definition(data, known=registered_names())
+        draft = _read_known(data)
         same = [version for version, fingerprint in versions.items() if fingerprint == draft.fingerprint]
         version = max(same) if same else max(versions, default=0) + 1
         definition = read_definition(data, version=version)

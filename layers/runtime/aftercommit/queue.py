@@ -14,6 +14,7 @@ from aftercommit.limits import (
     QUEUE_BATCH_MAX,
     QUEUE_DELAY_SECONDS_MAX,
 )
+from aftercommit.log import logger
 from aftercommit.model import dumps
 from aftercommit.settings import settings
 
@@ -111,17 +112,28 @@ def queue_url_of(channel: str | None) -> str:
     """Return the queue of a channel; raises RefusedError for one that the deployment does not know."""
     if channel is None:
         return settings().command_queue_url
-    raise RefusedError(f"unknown channel {channel!r}", field="channel")
+    if channel in settings().channels:
+        return settings().channels[channel]
+    known = ", ".join(sorted(settings().channels)) or "none"
+    raise RefusedError(f"unknown channel {channel!r}; this deployment has {known}", field="channel")
 
 
-def postpone(message: Message) -> None:
-    """Send a copy that comes back later, for a message that met a held lease.
+def known_channel(channel: str | None) -> str | None:
+    """Return the channel of something that must go on; the default queue's if the deployment has lost it."""
+    if channel is None or channel in settings().channels:
+        return channel
+    logger.warning("channel not known any more", extra={"channel": channel})
+    return None
+
+
+def postpone(message: Message, channel: str | None) -> None:
+    """Send a copy that comes back later on its channel, for a message that met a held lease.
 
     The copy replaces the message, so that waiting never counts as failing; the delay doubles.
     """
     delay = min(POSTPONE_SECONDS_FIRST * 2**message.postponed, POSTPONE_SECONDS_MAX)
     copy = replace(message, postponed=message.postponed + 1)
-    for failed in send([Sending(copy, delay)]):
+    for failed in send([Sending(copy, delay, known_channel(channel))]):
         if failed:
             raise failed
 

@@ -5,14 +5,12 @@ from the state, and only acks.
 """
 
 from aftercommit import clock
-from aftercommit.burst import Burst, Worker
+from aftercommit.burst import Worker, apply_item
 from aftercommit.callbacks import callback_put
-from aftercommit.errors import ConditionFailedError, InstanceEndedError, NotFoundError
+from aftercommit.errors import ConditionFailedError, NotFoundError
 from aftercommit.functions import failure_of
-from aftercommit.instances import lease
-from aftercommit.limits import LEASE_MARGIN_SECONDS
 from aftercommit.model import Json, Resume
-from aftercommit.outbox import ack, body_of, give_up, settle
+from aftercommit.outbox import ack, body_of, give_up_if_undone
 from aftercommit.tables import ItemRow
 from aftercommit.writes import commit
 
@@ -23,17 +21,7 @@ def resume(item: ItemRow, worker: Worker) -> None:
     if "token" in body:
         _answer(item, body)
         return
-    command = Resume(body["bookmark_id"], body["outcome"], body.get("value"))
-    until = worker.deadline + LEASE_MARGIN_SECONDS
-    try:
-        head = lease(item.tenant, item.instance_id, until, waiting=True)
-    except InstanceEndedError:
-        settle(item)  # nothing waits any more
-        return
-    except NotFoundError as error:
-        _give_up(item, error)  # its instance is gone (a table restored alone)
-        return
-    Burst(head, worker).run(command, ack=ack(item, clock.now()))
+    apply_item(item, Resume(body["bookmark_id"], body["outcome"], body.get("value")), worker)
 
 
 def _answer(item: ItemRow, body: dict[str, Json]) -> None:
@@ -46,15 +34,8 @@ def _answer(item: ItemRow, body: dict[str, Json]) -> None:
     try:
         commit([callback_put(item.tenant, body["token"], body.get("value"), at), ack(item, at)])
     except NotFoundError as error:
-        _give_up(item, error)
+        give_up_if_undone(item, failure_of(error))
     except ConditionFailedError as error:
         if "ack" not in error.purposes:
-            _give_up(item, NotFoundError("the token was used already", field="token"))
-
-
-def _give_up(item: ItemRow, error: NotFoundError) -> None:
-    """Let an operator see it, and have it out of the way."""
-    try:
-        give_up(item, failure_of(error))
-    except ConditionFailedError:
-        return  # settled meanwhile
+            used = NotFoundError("the token was used already", field="token")
+            give_up_if_undone(item, failure_of(used))

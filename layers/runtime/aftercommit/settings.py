@@ -1,8 +1,9 @@
 """The settings of a deployment: environment variables, read once and checked with clear errors."""
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 
 from aftercommit.errors import SettingError
@@ -21,6 +22,7 @@ class Settings:
     command_dead_letter_queue_url: str = ""
     tick_queue_url: str = ""
     workflows_module: str = "workflows"
+    channels: dict[str, str] = field(default_factory=dict)  # queue by name, beside the default queue
     due_shards: int = 8
     eager_delivery: bool = True
     eager_head_start_seconds: int = 10
@@ -28,6 +30,7 @@ class Settings:
     ack_timeout_max_seconds: int = 3600
     start_attempts_max: int = 4
     start_delay_seconds: int = 1
+    start_jitter_seconds: int = 1
     sweep_interval_seconds: int = 10
     sweep_batch: int = 100
     leases_max: int = 5
@@ -53,19 +56,20 @@ class Settings:
     http_private_addresses: bool = False
 
 
+_CHANNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Where zero makes sense; everywhere else a number is at least 1.
-_MAY_BE_ZERO = {"start_delay_seconds"}
+_MAY_BE_ZERO = {"start_delay_seconds", "start_jitter_seconds"}
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read settings from environment variables; raises SettingError naming the first unusable one."""
     values: dict[str, object] = {}
-    for field in fields(Settings):
-        name = field.name.upper()
+    for each in fields(Settings):
+        name = each.name.upper()
         text = environment.get(name)
         if text is not None:
-            values[field.name] = _read(field.name, field.type, text)
-        elif field.default is field.default_factory:  # both MISSING: a field without default
+            values[each.name] = _read(each.name, each.type, text)
+        elif each.default is each.default_factory:  # both MISSING: a field without default
             raise SettingError(f"{name} is not set", field=name)
     settings = Settings(**values)  # type: ignore[arg-type]
     _check_together(settings)
@@ -95,7 +99,20 @@ def _read(name: str, kind: object, text: str) -> object:
         if not text.isdecimal() or int(text) < least:
             raise SettingError(f"must be a whole number from {least}, not {text!r}", field=name.upper())
         return int(text)
-    return text
+    return text if kind is str else _read_queues(name.upper(), text)
+
+
+def _read_queues(name: str, text: str) -> dict[str, str]:
+    """Read `name=queue address, ...`."""
+    queues: dict[str, str] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        channel, _, url = part.partition("=")
+        if not _CHANNEL_NAME.fullmatch(channel) or not url:
+            raise SettingError(f"expected name=queue address, not {part!r}", field=name)
+        if channel in queues:
+            raise SettingError(f"names {channel!r} twice", field=name)
+        queues[channel] = url
+    return queues
 
 
 @cache

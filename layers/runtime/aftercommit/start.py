@@ -4,6 +4,10 @@ Admission creates the child and acks its item in one transaction, so the child e
 done. If the worker dies after that, the child is found by its head's `due_at` and run by another.
 """
 
+from math import ceil
+
+from pynamodb.exceptions import PynamoDBException
+
 from aftercommit import clock
 from aftercommit.activations import commit_birth
 from aftercommit.burst import Burst, Worker
@@ -12,6 +16,7 @@ from aftercommit.errors import (
     ActivationRefusedError,
     ConditionFailedError,
     RefusedError,
+    TryLaterError,
     UnwritableError,
 )
 from aftercommit.functions import failure_of
@@ -19,11 +24,22 @@ from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, Json, Parent, size_of
-from aftercommit.outbox import body_of, give_up, is_occurrence, refuse, settle, settlement
+from aftercommit.outbox import (
+    attempt_delay,
+    body_of,
+    give_up_if_undone,
+    is_occurrence,
+    mark_give_up,
+    read_join,
+    refuse,
+    settle,
+    settlement,
+)
 from aftercommit.queue import Message, Sending, send
 from aftercommit.schema import check_inputs
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
+from aftercommit.tallies import hurry
 
 
 def start(item: ItemRow, worker: Worker) -> None:
@@ -32,6 +48,9 @@ def start(item: ItemRow, worker: Worker) -> None:
     if body["depth"] > settings().dispatch_depth_max:
         told = f"dispatches nest deeper than {settings().dispatch_depth_max}"
         _give_up(item, Failure("DispatchTooDeepError", told))
+        return
+    if _has_lost_owner(item, body):
+        _give_up(item, Failure("OwnerMissingError", f"instance {item.owner_id} does not exist"))
         return
     if is_occurrence(item) and not _is_published(item, body):
         logger.info("not started: not what is published", extra={"item_id": item.item_id})
@@ -42,11 +61,24 @@ def start(item: ItemRow, worker: Worker) -> None:
     except ActivationRefusedError as error:
         _stand_aside(item, body, error)
         return
-    except (RefusedError, UnwritableError) as error:
+    except (RefusedError, UnwritableError, TryLaterError, PynamoDBException) as error:
+        # Passing reasons (a busy database) and lasting ones (no such workflow) are not told apart: either may
+        # be over soon, and neither may last for ever.
         _refuse(item, failure_of(error))
         return
     if head is not None:
         Burst(head, worker).run()
+
+
+def _has_lost_owner(item: ItemRow, body: dict[str, Json]) -> bool:
+    """Whether the instance that has decided a dispatch is not there: the outbox was restored alone.
+
+    Looked for only when the item is old: a new one proves its owner. What a stimulus or a schedule starts has
+    no instance for an owner.
+    """
+    if "trigger" in body or clock.now() < clock.from_text(item.created_at) + settings().ack_timeout_seconds:
+        return False
+    return find_head(item.tenant, item.owner_id) is None
 
 
 def _is_published(item: ItemRow, body: dict[str, Json]) -> bool:
@@ -72,9 +104,10 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
         inputs=inputs,
         correlation_id=body.get("correlation_id"),
         # What a stimulus has started has an origin too, by which a second delivery knows it; nobody waits.
-        parent=Parent(item.owner_id, item.item_id, body.get("bookmark_id")),
+        parent=Parent(item.owner_id, item.item_id, body.get("bookmark_id"), read_join(body)),
         depth=body["depth"],
         trigger=body.get("trigger"),
+        channel=item.channel,
     )
 
 
@@ -89,6 +122,12 @@ def _admit(item: ItemRow, birth: Birth, worker: Worker) -> HeadRow | None:
         # The item was settled first (by another delivery, which has the child, or by a cancel), or the child
         # is there.
         return _meet_existing(item, head) if "head" in error.purposes else None
+    except TryLaterError:
+        # After a time-out the child may be there all the same, leased by this worker.
+        found = find_head(item.tenant, birth.instance_id)
+        if found is None or found.lease_token != head.lease_token:
+            raise
+        return found
     return head
 
 
@@ -124,14 +163,20 @@ def _refuse(item: ItemRow, failure: Failure) -> None:
         last = refuse(item, failure)
     except ConditionFailedError:
         return  # settled, or this attempt was counted already
-    if not last:
+    if last:
+        _hurry(item, failure)
+    else:
         # Only a hint, to keep the attempts close together; without it the sweep comes.
         again = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
-        send([Sending(again, settings().start_delay_seconds, item.channel)])
+        delay = attempt_delay(item, int(item.attempts) + 1)
+        send([Sending(again, ceil(delay), item.channel)])
 
 
 def _give_up(item: ItemRow, failure: Failure) -> None:
-    try:
-        give_up(item, failure)
-    except ConditionFailedError:
-        return  # settled meanwhile
+    if give_up_if_undone(item, failure):
+        _hurry(item, failure)
+
+
+def _hurry(item: ItemRow, failure: Failure) -> None:
+    if mark := mark_give_up(item, failure):
+        hurry(item.tenant, mark)

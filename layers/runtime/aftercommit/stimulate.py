@@ -23,7 +23,16 @@ from aftercommit.ids import derive_id
 from aftercommit.instances import lease
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.model import Failure, Intention, ItemCommand, ItemStatus, Json, Stimulate
-from aftercommit.outbox import ack, body_of, give_up, item_put, open_stimuli, postpone_item, refuse
+from aftercommit.outbox import (
+    ack,
+    body_of,
+    give_up,
+    give_up_if_undone,
+    item_put,
+    open_stimuli,
+    postpone_item,
+    refuse,
+)
 from aftercommit.settings import settings
 from aftercommit.tables import BookmarkRow, ItemRow, TriggerRow
 from aftercommit.triggers import find_triggers
@@ -197,14 +206,7 @@ def _keep_open(item: ItemRow) -> None:
     expires_at = clock.from_text(item.created_at) + settings().stimulus_open_seconds
     if at >= expires_at:
         told = f"nothing took it within {settings().stimulus_open_seconds} seconds"
-        _bury(item, Failure("ExpiredError", told))
+        give_up_if_undone(item, Failure("ExpiredError", told))
         return
     wait = min(settings().eager_head_start_seconds * 2 ** min(int(item.sends), 10), _LOOK_AGAIN_SECONDS_MAX)
     postpone_item(item, min(at + wait, expires_at))
-
-
-def _bury(item: ItemRow, failure: Failure) -> None:
-    try:
-        give_up(item, failure)
-    except ConditionFailedError:
-        return  # something took it meanwhile

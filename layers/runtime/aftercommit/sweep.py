@@ -14,10 +14,11 @@ from aftercommit.delete import remove_rows
 from aftercommit.deliver import deliver
 from aftercommit.errors import AftercommitError, ConditionFailedError
 from aftercommit.event_items import Key, read_events
+from aftercommit.instances import record_unreadable
 from aftercommit.limits import EVENT_SHARDS, QUEUE_BATCH_MAX
 from aftercommit.log import count, gauge, logger
 from aftercommit.model import dumps
-from aftercommit.queue import Message, Sending, send
+from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow, split_key
 from aftercommit.writes import Update, commit, commit_unread
@@ -112,27 +113,26 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
             break
         try:
             this.see(row.due_at)
-            if _claim_instance(row):
+            if head := _claim_instance(row):
                 tenant, instance_id = split_key(row.instance_key)
-                send([Sending(Message(tenant, instance_id=instance_id))])
+                message = Message(tenant, instance_id=instance_id)
+                send([Sending(message, channel=known_channel(head.channel))])
                 logger.info("swept instance", extra={"instance_id": instance_id})
                 count("InstancesSwept")
         except (AttributeDeserializationError, TypeError, ValueError) as error:
-            told = {"instance_key": row.instance_key, "reason": str(error)}
-            logger.error("instance cannot be read", extra=told)
-            _push_back(row)
+            _push_back(row, str(error))
         except Exception as error:  # noqa: BLE001 - one instance's failure stops no other
             logger.warning(
                 "instance not swept", extra={"instance_key": row.instance_key, "reason": str(error)}
             )
 
 
-def _claim_instance(due: HeadRow) -> bool:
-    """Move an instance's due time forward; returns whether its lease is free, so that it should be sent."""
+def _claim_instance(due: HeadRow) -> HeadRow | None:
+    """Move an instance's due time forward; returns its head if its lease is free: it is to be sent."""
     at = clock.now()
     head = HeadRow.get(due.instance_key, due.row, consistent_read=True)
     if not head.due_at or head.due_at > clock.to_text(at):
-        return False
+        return None
     held = bool(head.lease_until) and head.lease_until > clock.to_text(at)
     sends = int(head.sends or 0)
     wait = min(settings().ack_timeout_seconds * 2 ** min(sends, 12), settings().ack_timeout_max_seconds)
@@ -143,19 +143,20 @@ def _claim_instance(due: HeadRow) -> bool:
     try:
         commit([Update("claim", HeadRow(head.instance_key, "head"), actions, unclaimed)])
     except ConditionFailedError:
-        return False
+        return None
     if head.deleted_at:
         remove_rows(head)
-        return False
-    return not held
+        return None
+    return None if held else head
 
 
-def _push_back(due: HeadRow) -> None:
-    """Move an instance that cannot be read behind those that can; it comes up again, and is logged again."""
+def _push_back(due: HeadRow, reason: str) -> None:
+    """Move an instance that cannot be read behind those that can, with an incident; it comes up again."""
     later = clock.to_text(clock.now() + settings().ack_timeout_max_seconds)
     row = HeadRow(due.instance_key, due.row)
     unmoved = HeadRow.due_at == due.due_at  # closes: repaired, or pushed back by another sweep
     try:
-        commit_unread(Update("push back", row, [HeadRow.due_at.set(later)], unmoved))
+        record_unreadable(*split_key(due.instance_key), f"its head cannot be read: {reason}")
+        commit_unread([Update("push back", row, [HeadRow.due_at.set(later)], unmoved)])
     except AftercommitError as error:
         logger.warning("instance not pushed back", extra={"reason": str(error)})

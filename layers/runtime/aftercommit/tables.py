@@ -5,7 +5,7 @@ Keys start with the tenant. An index is sparse: a row is in it only while it has
 
 from typing import Any, ClassVar
 
-from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.attributes import BooleanAttribute, NumberAttribute, NumberSetAttribute, UnicodeAttribute
 from pynamodb.connection import Connection
 from pynamodb.connection.table import TableConnection
 from pynamodb.indexes import GlobalSecondaryIndex, KeysOnlyProjection
@@ -147,6 +147,7 @@ class HeadRow(Row):
     correlation_key = UnicodeAttribute(null=True)  # tenant#correlation_id
     parent_instance_id = UnicodeAttribute(null=True)
     parent_item_id = UnicodeAttribute(null=True)  # the dispatch that started it
+    channel = UnicodeAttribute(null=True)  # on which messages about it travel
     request_fingerprint = UnicodeAttribute(null=True)  # of the body that came with an Idempotency-Key
     activation_key = UnicodeAttribute(null=True)  # the row by which it is the only one; None: it need not be
     secret = UnicodeAttribute(null=True)  # by which the instance knows the callback tokens it has given out
@@ -230,6 +231,24 @@ class IncidentRow(Row):
     attention = AttentionIndex()
 
 
+class TallyRow(Row):
+    """Which children of a bulk dispatch have ended, by outcome; each row counts a part of them.
+
+    Indexes as members of sets, rather than their number: one that is told of twice is counted once.
+    """
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)  # of the parent
+    row = UnicodeAttribute(range_key=True)  # count#<join id>#<row>
+    completed = NumberSetAttribute(null=True)
+    faulted = NumberSetAttribute(null=True)
+    cancelled = NumberSetAttribute(null=True)
+    dispatch_failed = NumberSetAttribute(null=True)
+
+
 class CallbackRow(Row):
     """A callback address that was called: put only if absent, so that it counts once for good."""
 
@@ -310,8 +329,11 @@ class ItemRow(Row):
     claimed_until = UnicodeAttribute(null=True)  # of an event: whoever has claimed it sends it until then
     first_claimed_at = UnicodeAttribute(null=True)  # of an event: when it was first taken up
     deliver_at = UnicodeAttribute(null=True)  # not before
+    asleep = BooleanAttribute(null=True)  # undone, and not to be sent until another's end wakes it
+    outcome = UnicodeAttribute(null=True)  # how the child of a bulk dispatch has ended
+    output = UnicodeAttribute(null=True)  # and JSON of its output or failure, if that is small
     due_shard = NumberAttribute()
-    due_at = UnicodeAttribute(null=True)  # set while undone: when the sweep takes it
+    due_at = UnicodeAttribute(null=True)  # set while undone, unless asleep: when the sweep takes it
     attention_at = UnicodeAttribute(null=True)  # set when failed
     created_at = UnicodeAttribute()
     settled_at = UnicodeAttribute(null=True)
@@ -356,6 +378,11 @@ def revision_name(revision: int) -> str:
 def snapshot_name(revision: int) -> str:
     """Return the sort key of the snapshot of a revision."""
     return f"snapshot#{revision:010}"
+
+
+def tally_name(join_id: str, row: int) -> str:
+    """Return the sort key of a row of a tally."""
+    return f"count#{join_id}#{row:03}"
 
 
 def version_name(version: int) -> str:

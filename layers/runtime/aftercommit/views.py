@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
+from aftercommit import clock
 from aftercommit.activities.http_endpoint import callback_name
 from aftercommit.errors import (
     MalformedRequestError,
@@ -19,7 +20,7 @@ from aftercommit.instances import find_head, find_whole
 from aftercommit.limits import PAGE_MAX
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.outbox import body_of
-from aftercommit.settings import settings
+from aftercommit.salvage import read_item, read_items
 from aftercommit.tables import (
     HeadRow,
     IncidentRow,
@@ -52,11 +53,12 @@ def read_page(limit: str | None, cursor: str | None) -> Page:
     return Page(int(limit), cursor)
 
 
-def _to_cursor(place: list[Json]) -> str:
+def to_cursor(place: list[Json]) -> str:
+    """Return a place in a list as callers hand it back."""
     return base64.urlsafe_b64encode(dumps(place).encode()).decode()
 
 
-def _from_cursor(cursor: str | None, parts: int) -> list[str] | None:
+def from_cursor(cursor: str | None, parts: int) -> list[str] | None:
     """Read a cursor: it holds sort keys only, so that none can lead into another tenant's partition."""
     if cursor is None:
         return None
@@ -72,7 +74,7 @@ def _from_cursor(cursor: str | None, parts: int) -> list[str] | None:
 def _page_of(rows: list[Json], page: Page, name: str, place: Any) -> dict[str, Json]:
     shown: dict[str, Json] = {name: rows[: page.limit]}
     if len(rows) > page.limit:
-        shown["cursor"] = _to_cursor(place)
+        shown["cursor"] = to_cursor(place)
     return shown
 
 
@@ -117,6 +119,8 @@ def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json
         shown["callback_path"] = f"/callbacks/{token}"
     if bookmark.waits_for == "child":
         shown["instance_id"] = derive_child_id(bookmark.execution_id)
+    if bookmark.waits_for == "children":
+        shown["total"] = state.executions[bookmark.execution_id].memory["total"]
     return shown
 
 
@@ -157,6 +161,7 @@ def _incident(row: IncidentRow) -> dict[str, Json]:
         item_id=row.item_id,
         error={"type": row.error_type, "message": row.message},
         created_at=row.created_at,
+        open=row.attention_at is not None,
     )
 
 
@@ -170,7 +175,7 @@ def list_instances(
     index = HeadRow.by_definition if definition_id is not None else HeadRow.by_correlation
     key_name = "definition_key" if definition_id is not None else "correlation_key"
     key = key_of(tenant, definition_id if definition_id is not None else correlation_id or "")
-    place = _from_cursor(page.cursor, 2)
+    place = from_cursor(page.cursor, 2)
     start = None
     if place:
         start = {
@@ -186,7 +191,7 @@ def list_instances(
         if len(rows) == page.limit or examined == _EXAMINED_MAX:
             return {
                 "instances": rows,
-                "cursor": _to_cursor([last.created_at, last.instance_id] if last else []),
+                "cursor": to_cursor([last.created_at, last.instance_id] if last else []),
             }
         if not head.deleted_at and status in (None, head.status):
             rows.append(_summary(head))
@@ -222,7 +227,7 @@ def _read_heads(batch: list[HeadRow]) -> Iterator[HeadRow]:
 def show_journal(tenant: str, instance_id: str, page: Page) -> dict[str, Json]:
     """Return what an instance did, revision by revision; raises NotFoundError."""
     _find_shown(tenant, instance_id)
-    place = _from_cursor(page.cursor, 1)
+    place = from_cursor(page.cursor, 1)
     after = int(place[0]) + 1 if place and place[0].isdecimal() else 1
     rows = RevisionRow.query(
         key_of(tenant, instance_id),
@@ -261,14 +266,16 @@ def show_item(row: ItemRow) -> dict[str, Json]:
         item_id=row.item_id,
         command=row.command,
         status=row.status,
+        outcome=row.outcome,
+        asleep=row.asleep,
         instance_id=row.instance_id,
         definition_id=row.definition_id,
         version=int(row.version) if row.version else None,
         channel=row.channel,
         wait=row.wait,
-        attempts=int(row.attempts),
-        sends=int(row.sends),
-        generation=int(row.generation),
+        attempts=int(row.attempts or 0),
+        sends=int(row.sends or 0),
+        generation=int(row.generation or 1),
         last_error=row.last_error,
         created_at=row.created_at,
         due_at=row.due_at,
@@ -276,19 +283,23 @@ def show_item(row: ItemRow) -> dict[str, Json]:
     )
 
 
+def age_of(created_at: str | None) -> int | None:
+    """Return how many seconds ago something was made; None where that cannot be read."""
+    try:
+        return int(clock.now() - clock.from_text(created_at or ""))
+    except ValueError:
+        return None
+
+
 def _dispatches(owner_key: str) -> Iterator[ItemRow]:
-    return iter(
-        ItemRow.query(
-            owner_key, filter_condition=ItemRow.command == ItemCommand.START.value, consistent_read=True
-        )
-    )
+    return (row for row in read_items(owner_key) if row.command == ItemCommand.START)
 
 
 def show_dispatch(tenant: str, owner_id: str, item_id: str) -> dict[str, Json]:
     """Return one dispatch; raises NotFoundError."""
-    for row in ItemRow.query(key_of(tenant, owner_id), ItemRow.item_id == item_id, consistent_read=True):
-        if row.command == ItemCommand.START:
-            return show_item(row)
+    row = read_item(key_of(tenant, owner_id), item_id)
+    if row and row.command == ItemCommand.START:
+        return show_item(row)
     raise NotFoundError(f"no dispatch {item_id!r} of {owner_id!r}", field="id")
 
 
@@ -296,12 +307,10 @@ def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, pa
     """Return the dispatches of an owner, or the failed ones of a tenant, oldest first."""
     _check_status(status, ItemStatus)
     if owner_id is not None:
-        place = _from_cursor(page.cursor, 1)
-        key = key_of(tenant, owner_id)
-        start = {"owner_key": {"S": key}, "item_id": {"S": place[0]}} if place else None
+        place = from_cursor(page.cursor, 1)
         found = (
             show_item(row)
-            for row in ItemRow.query(key, last_evaluated_key=start, consistent_read=True)
+            for row in read_items(key_of(tenant, owner_id), after=place[0] if place else None)
             if row.command == ItemCommand.START and status in (None, row.status)
         )
         rows = list(islice(found, page.limit + 1))
@@ -309,17 +318,18 @@ def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, pa
         return _page_of(list(rows), page, "dispatches", [last])
     if status != ItemStatus.FAILED:
         raise MalformedRequestError("give an owner_id, or status=failed", field="owner_id")
-    return _list_attention(tenant, page, "dispatches", ItemCommand.START, show_item)
+    return list_attention(tenant, page, "dispatches", ItemCommand.START, show_item)
 
 
-def _list_attention(
+def list_attention(
     tenant: str,
     page: Page,
     name: str,
-    command: ItemCommand,
+    command: str | None,
     show: Callable[[ItemRow], dict[str, Json]],
 ) -> dict[str, Json]:
-    place = _from_cursor(page.cursor, 3)
+    """Return the failed items of a tenant, oldest first, optionally of one command."""
+    place = from_cursor(page.cursor, 3)
     start = None
     if place:
         start = {
@@ -329,15 +339,15 @@ def _list_attention(
             "item_id": {"S": place[2]},
         }
     keys = ItemRow.attention.query(tenant, last_evaluated_key=start, limit=page.limit + 1)
-    rows = [
-        (key.attention_at, row)
-        for key in keys
-        for row in ItemRow.query(key.owner_key, ItemRow.item_id == key.item_id, consistent_read=True)
-    ]
-    last = rows[page.limit - 1] if len(rows) > page.limit else None
-    place_of_last = [last[0], last[1].owner_id, last[1].item_id] if last else None
-    shown = [show(row) for _, row in rows if row.command == command]
-    return present(**{name: shown[: page.limit]}, cursor=_to_cursor(place_of_last) if place_of_last else None)
+    found = list(keys)
+    listed = found[: page.limit]
+    rows = [read_item(key.owner_key, key.item_id) for key in listed]
+    shown = [show(row) for row in rows if row and row.attention_at and command in (None, row.command)]
+    if len(found) == len(listed):
+        return {name: shown}
+    last = listed[-1]
+    place_of_last = [last.attention_at, split_key(last.owner_key)[1], last.item_id]
+    return {name: shown, "cursor": to_cursor(place_of_last)}
 
 
 # --- stimuli and incidents ---
@@ -356,7 +366,7 @@ def show_stimulus(row: ItemRow) -> dict[str, Json]:
         instance_id=body.get("instance_id"),
         execution_id=body["stimulus"].get("execution_id"),
         status="open" if row.status == ItemStatus.UNDONE else "dead",
-        attempts=int(row.attempts),
+        attempts=int(row.attempts or 0),
         last_error=row.last_error,
         created_at=row.created_at,
         due_at=row.due_at,
@@ -365,27 +375,14 @@ def show_stimulus(row: ItemRow) -> dict[str, Json]:
     )
 
 
-def list_open_stimuli(tenant: str) -> dict[str, Json]:
-    """Return the open stimuli of a tenant that are due soonest, at most one page of each shard."""
-    rows = [
-        row
-        for shard in range(settings().due_shards)
-        for key in ItemRow.due.query(shard, limit=PAGE_MAX)
-        if split_key(key.owner_key)[0] == tenant
-        for row in ItemRow.query(key.owner_key, ItemRow.item_id == key.item_id)
-        if row.command == ItemCommand.STIMULUS and row.status == ItemStatus.UNDONE
-    ]
-    return {"stimuli": [show_stimulus(row) for row in sorted(rows, key=lambda row: str(row.item_id))]}
-
-
 def list_dead_letters(tenant: str, page: Page) -> dict[str, Json]:
     """Return the dead letters of a tenant, oldest first; those that were replayed are left out."""
-    return _list_attention(tenant, page, "dead_letters", ItemCommand.STIMULUS, show_stimulus)
+    return list_attention(tenant, page, "dead_letters", ItemCommand.STIMULUS, show_stimulus)
 
 
 def list_incidents(tenant: str, page: Page) -> dict[str, Json]:
     """Return the recorded faults of a tenant, newest first."""
-    place = _from_cursor(page.cursor, 3)
+    place = from_cursor(page.cursor, 3)
     start = None
     if place:
         start = {
@@ -404,5 +401,7 @@ def list_incidents(tenant: str, page: Page) -> dict[str, Json]:
     ]
     last = rows[page.limit - 1] if len(rows) > page.limit else None
     place_of_last = [last.attention_at, last.instance_id, last.row] if last else None
-    shown = [{"instance_id": row.instance_id, **_incident(row)} for row in rows]
+    shown = [
+        {"instance_id": row.instance_id, **_incident(row), "age": age_of(row.created_at)} for row in rows
+    ]
     return _page_of(list(shown), page, "incidents", place_of_last)

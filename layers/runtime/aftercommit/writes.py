@@ -50,7 +50,7 @@ class Update:
     purpose: str
     row: Row
     actions: Sequence[Action]
-    condition: Condition
+    condition: Condition | None
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ def _commit(writes: list[Write], write: Callable[[list[Write]], None]) -> None:
             return
 
 
-def commit_unread(write: Update) -> None:
-    """Write as `commit` does, without taking in the row that results: for rows that cannot be read.
+def commit_unread(writes: list[Write]) -> None:
+    """Write as `commit` does, without taking in the rows that result: for rows that cannot be read.
 
     A single update's answer brings the whole row; a transaction's does not.
     """
-    _commit([write], _write_all)
+    _commit(writes, _write_all)
 
 
 def _write_one(writes: list[Write]) -> None:

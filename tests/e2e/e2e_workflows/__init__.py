@@ -1,5 +1,7 @@
 """The example, and workflows whose steps sleep, die, overreach and fail: deployed by the end-to-end tests."""
 
+from e2e_workflows.bad_days import awaiting_never, forgetting_late, idle, idling
+from e2e_workflows.bulks import bulk, bulk_child
 from e2e_workflows.steps import (
     beyond_rights,
     deadly,
@@ -30,14 +32,20 @@ __all__ = [
     "announcing",
     "asking",
     "asking_web",
+    "awaiting_never",
     "beginning",
     "beyond_rights",
+    "bulk",
+    "bulk_child",
     "deadly",
     "deciding",
     "expecting",
     "faulty",
+    "forgetting_late",
     "forking",
     "hearing",
+    "idle",
+    "idling",
     "nested",
     "nested_middle",
     "noted",

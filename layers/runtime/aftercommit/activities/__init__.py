@@ -1,6 +1,7 @@
 """The catalogue: every activity type a tree may name."""
 
 from aftercommit.activities.activity import Activity
+from aftercommit.activities.bulk_dispatch_workflows import BulkDispatchWorkflows
 from aftercommit.activities.correlate import Correlate
 from aftercommit.activities.dispatch_workflow import DispatchWorkflow
 from aftercommit.activities.event import Event, PublishEvent, RunTask
@@ -23,6 +24,7 @@ TYPES: dict[str, type[Activity]] = {
     each.__name__: each
     for each in (
         Break,
+        BulkDispatchWorkflows,
         Correlate,
         Cron,
         Delay,
@@ -55,6 +57,7 @@ __all__ = [
     "TYPES",
     "Activity",
     "Break",
+    "BulkDispatchWorkflows",
     "Correlate",
     "Cron",
     "Delay",

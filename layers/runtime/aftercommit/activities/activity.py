@@ -84,6 +84,16 @@ class Intend:
 
 
 @dataclass(slots=True)
+class IntendEach:
+    """Cause many effects, made one by one as commits have room for them.
+
+    That happens from the state as it is then; what raises InstanceFaultError faults here.
+    """
+
+    intentions: Iterator[Intention]
+
+
+@dataclass(slots=True)
 class SetTo:
     """Set a variable of the instance."""
 
@@ -122,6 +132,7 @@ Move = (
     | MakeReady
     | Wait
     | Intend
+    | IntendEach
     | SetTo
     | Respond
     | FaultWith
@@ -134,7 +145,8 @@ class Visit:
     """One moment of one execution: what the activity may know, and the moves it leaves."""
 
     execution: Execution
-    evaluate: Callable[[Json], Json]  # a value with its expressions replaced
+    # A value with its expressions replaced; more variables may be given, and the number of their set.
+    evaluate: Callable[..., Json]
     instance_id: str
     correlation_id: str | None
     depth: int
@@ -147,9 +159,18 @@ class Visit:
         """What this execution keeps between its moments."""
         return self.execution.memory
 
-    def evaluate_correlation_id(self, asked: Json) -> str | None:
+    def evaluate_items(self, asked: Json) -> list[Json]:
+        """Evaluate a list; nothing is an empty one, as JSONata gives nothing for no match."""
+        items: Json = self.evaluate(asked)
+        if items is None:
+            return []
+        if not isinstance(items, list):
+            raise ExpressionError(str(asked), f"expected a list, got {type(items).__name__}")
+        return items
+
+    def evaluate_correlation_id(self, asked: Json, *more: Any) -> str | None:
         """Evaluate a correlation id; None is well. Raises ExpressionError for what can be none."""
-        given: Json = self.evaluate(asked)
+        given: Json = self.evaluate(asked, *more)
         if given is not None and not (isinstance(given, str) and 1 <= len(given) <= NAME_CHARACTERS_MAX):
             told = f"a correlation id is a text of 1 to {NAME_CHARACTERS_MAX} characters"
             raise ExpressionError(str(asked), told)
@@ -203,10 +224,15 @@ class Visit:
         until: str | None = None,
         stimulus: dict[str, Json] | None = None,
         multi_use: bool = False,
+        turn: int = 0,
     ) -> str:
-        """Stay here until the bookmark that is returned is resumed; with `multi_use` also after that."""
+        """Stay here until the bookmark that is returned is resumed; with `multi_use` also after that.
+
+        One that waits again counts its turns.
+        """
         execution_id = self.execution.execution_id
-        bookmark_id = derive_id("bookmark", execution_id, waits_for)
+        turns = (turn,) if turn else ()
+        bookmark_id = derive_id("bookmark", execution_id, waits_for, *turns)
         bookmark = Bookmark(bookmark_id, execution_id, waits_for, until, stimulus, multi_use)
         self.moves.append(Wait(bookmark))
         return bookmark_id
@@ -214,6 +240,10 @@ class Visit:
     def intend(self, intention: Intention) -> None:
         """Cause an effect after the commit."""
         self.moves.append(Intend(intention))
+
+    def intend_each(self, intentions: Iterator[Intention]) -> None:
+        """Cause many effects, over as many commits as they need."""
+        self.moves.append(IntendEach(intentions))
 
     def set_variable(self, variable: str, value: Json) -> None:
         """Set a variable of the instance."""
@@ -257,6 +287,8 @@ class Activity:
 
     properties: ClassVar[dict[str, Property]]
     is_loop: ClassVar[bool] = False  # whether a Break below ends it
+    # Whether the child it waits for is cancelled when it waits no more.
+    cancel_with_parent: bool | None = None
     is_exclusive: ClassVar[bool] = False  # whether nothing else may start at what it starts at
     registers_none: bool | None = None  # whether a start point without payloads is meant
     result: str | None = None  # the variable for what it gives, of those that give something
@@ -362,6 +394,11 @@ class Activity:
     def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
         """Go on after a wait."""
         raise NotImplementedError
+
+    def dropped(self, instance_id: str, execution: Execution) -> list[Intention]:
+        """Return what must be undone outside when an execution is dropped; its bookmarks go by themselves."""
+        del instance_id, execution
+        return []
 
     def finished(self, visit: Visit, result: Json) -> None:
         """Go on after a worker has run it; the default ends with what its function gave."""

@@ -2,20 +2,44 @@
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.ids import derive_child_id
-from aftercommit.intentions import intend_start
+from aftercommit.intentions import intend_start, take_along
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Failure, Json, Outcome, size_of
 
 _BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
 
 
-class DispatchWorkflow(Activity):
+class Branching(Activity):
+    """Base of what starts children: a branch in `on` handles its outcome."""
+
+    on: dict[str, Activity] | None
+
+    def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
+        """End after the branch, with the outcome that chose it."""
+        del key, outcome
+        visit.complete(visit.memory["outcome"])
+
+    def go_on(self, visit: Visit, outcome: str, result: Json) -> None:
+        """Run the branch of an outcome, or complete with it."""
+        if outcome in (self.on or {}):
+            visit.memory["outcome"] = outcome
+            if self.result:  # set before the branch runs, so that it can read it
+                visit.set_variable(self.result, result)
+            visit.schedule(f"on.{outcome}")
+        else:
+            visit.complete(outcome, result)
+
+
+class DispatchWorkflow(Branching):
     """Starts `workflow` with `input`.
 
     Not waiting, it completes at once with {instance_id} and outcome Dispatched. Waiting, it ends with the
     child: outcome Completed and the child's output, or Faulted, Cancelled, DispatchFailed with
     {instance_id, error: {type, message}}. A branch in `on` handles its outcome; a bad ending that none
     handles faults here, so that no child's failure passes for success.
+
+    `cancel_with_parent`: whether the child is cancelled when this instance is, or waits for it no more. By
+    default a child that is waited for is, and any other is left alone.
     """
 
     properties = {
@@ -25,6 +49,7 @@ class DispatchWorkflow(Activity):
         "correlation_id": Property("value"),
         "channel": Property("text"),
         "wait": Property("flag"),
+        "cancel_with_parent": Property("flag"),
         "on": Property("branches"),
         "result": Property("variable"),
     }
@@ -34,9 +59,9 @@ class DispatchWorkflow(Activity):
     correlation_id: Json
     channel: str | None
     wait: bool | None
-    on: dict[str, Activity] | None
+    cancel_with_parent: bool | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each property
         self,
         workflow: str,
         *,
@@ -47,6 +72,7 @@ class DispatchWorkflow(Activity):
         version: int | None = None,
         correlation_id: Json = None,
         channel: str | None = None,
+        cancel_with_parent: bool | None = None,
     ) -> None:
         super().__init__(
             workflow=workflow,
@@ -55,6 +81,7 @@ class DispatchWorkflow(Activity):
             correlation_id=correlation_id,
             channel=channel,
             wait=wait or None,
+            cancel_with_parent=cancel_with_parent,
             on=on,
             result=result,
         )
@@ -89,14 +116,16 @@ class DispatchWorkflow(Activity):
             depth=visit.depth + 1,
             bookmark_id=visit.wait("child") if self.wait else None,
         )
-        visit.intend(intention)
+        # One that is waited for goes with its bookmark.
+        goes_along = self.cancel_with_parent and not self.wait
+        visit.intend(take_along(intention) if goes_along else intention)
         if not self.wait:
-            self._go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
+            self.go_on(visit, Outcome.DISPATCHED, {"instance_id": derive_child_id(execution_id)})
 
     def resumed(self, visit: Visit, outcome: str, value: Json) -> None:
         """Take the child's ending."""
         if outcome == Outcome.COMPLETED:
-            self._go_on(visit, outcome, value)
+            self.go_on(visit, outcome, value)
             return
         failure = value or {}
         result = {"instance_id": derive_child_id(visit.execution.execution_id), "error": failure}
@@ -104,18 +133,4 @@ class DispatchWorkflow(Activity):
             told = f": {failure['message']}" if failure.get("message") else ""
             visit.fault(Failure(f"Child{outcome}Error", f"child {self.workflow} ended {outcome}{told}"))
             return
-        self._go_on(visit, outcome, result)
-
-    def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
-        """End after the branch, with the outcome that chose it."""
-        del key, outcome
-        visit.complete(visit.memory["outcome"])
-
-    def _go_on(self, visit: Visit, outcome: str, result: Json) -> None:
-        if outcome in (self.on or {}):
-            visit.memory["outcome"] = outcome
-            if self.result:  # set before the branch runs, so that it can read it
-                visit.set_variable(self.result, result)
-            visit.schedule(f"on.{outcome}")
-        else:
-            visit.complete(outcome, result)
+        self.go_on(visit, outcome, result)

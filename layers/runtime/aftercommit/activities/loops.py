@@ -66,15 +66,6 @@ class _ForItems(Activity):
         same = isinstance(self.index, str) and self.index == (self.item or "item")
         return [("index", "is the name of the item, too")] if same else []
 
-    def take_items(self, visit: Visit) -> list[Json]:
-        """Evaluate the list; nothing is an empty one, as JSONata gives nothing for no match."""
-        items = visit.evaluate(self.items)
-        if items is None:
-            return []
-        if not isinstance(items, list):
-            raise ExpressionError(str(self.items), f"expected a list, got {type(items).__name__}")
-        return items
-
     def run_round(self, visit: Visit, number: int, item: Json) -> None:
         """Run the body for one item, which it sees as `var.item` (or the name given)."""
         given = {self.item or "item": item}
@@ -88,7 +79,7 @@ class ForEach(_ForItems):
 
     def enter(self, visit: Visit) -> None:
         """Begin with the first item."""
-        visit.memory["items"] = self.take_items(visit)
+        visit.memory["items"] = visit.evaluate_items(self.items)
         self._go_round(visit, 0)
 
     def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
@@ -109,7 +100,7 @@ class ParallelForEach(_ForItems):
 
     def enter(self, visit: Visit) -> None:
         """Begin all."""
-        items = self.take_items(visit)
+        items = visit.evaluate_items(self.items)
         visit.memory["left"] = len(items)
         for number, item in enumerate(items):
             self.run_round(visit, number, item)
