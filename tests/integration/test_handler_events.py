@@ -197,3 +197,13 @@ def test_an_instance_that_published_can_be_deleted_and_its_events_stay(world):
 def test_due_times_are_written_by_the_writers_clock(world):
     save(order("a"))
     assert clock.from_text(row("a").due_at) == pytest.approx(world.clock.at + 10, abs=0.002)
+
+
+def test_operators_see_what_is_unsent_without_its_data(api, set_environment):
+    set_environment(EVENT_STIMULI="false")
+    save(order("o-1", user={"mail": "s3cr3t@example.com"}), order("o-2", tenant="acme"))
+    status, body = api.get("/outbox", query={"status": "pending", "command": "event"})
+    assert status == 200
+    [shown] = body["items"]
+    assert (shown["item_id"], shown["command"], shown["attempts"]) == ("o-1", "event", 0)
+    assert "s3cr3t" not in str(body)
