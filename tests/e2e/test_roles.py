@@ -132,7 +132,6 @@ MAY_NOT = [
     ("deliver", "query", "DefinitionsTable"),
     ("deliver", "delete_item", "OutboxTable"),
     ("deliver", "delete_item", "InstancesTable"),
-    ("deliver", "update_item", "InstancesTable"),
     ("deliver", "query", "InstancesTable"),
     ("deliver", "receive_message", "CommandQueueUrl"),
     ("deliver", "batch_get_item", "OutboxTable"),

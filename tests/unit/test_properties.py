@@ -37,7 +37,7 @@ AT = 1_796_075_123.5
 def test_any_activity_round_trips_through_json_whatever_its_properties(kind, data):
     node = data.draw(nodes(kind))
     # Past the checks of what properties say together, which few drawn nodes meet.
-    read = _Reader(None).read_activity(json.loads(json.dumps(node)), "root", 1)
+    read = _Reader(None, None).read_activity(json.loads(json.dumps(node)), "root", 1)
     assert read.to_json() == node
 
 
