@@ -1,7 +1,7 @@
 """Run the benchmark: `python -m bench`. Exits with 1 if a counted target is missed; times only inform.
 
 `python -m bench --budget` only counts the awaited workload, in seconds, and `--bulks` only bulk dispatches;
-neither writes results.
+neither writes results. `--events` counts what events take, and puts it into the results that are there.
 """
 
 import json
@@ -10,8 +10,9 @@ from typing import Any
 
 from bench.bulk import find_bulk_misses, measure_bulks
 from bench.costs import idle_month, stored_bytes, summarise
+from bench.events import measure_events
 from bench.meter import Request
-from bench.report import print_bulks, print_report, print_requests
+from bench.report import print_bulks, print_events, print_report, print_requests
 from bench.timing import time_engine, time_imports
 from bench.world import ROOT, Tally, World, deployed
 
@@ -27,6 +28,8 @@ INPUT = {"order_id": "order-2026-000123"}
 
 AWAITED_REQUESTS_MAX = 20
 AWAITED_UNITS_MAX = 50
+# Batched: a request for each claim and each record would be 2,000.
+EVENT_REQUESTS_MAX = 100
 
 
 def count(world: World, workload: str) -> Tally:
@@ -72,6 +75,7 @@ def measure() -> dict[str, Any]:
         idle = idle_month(world)
     return {
         "workloads": workloads,
+        "events": measure_events(),
         "step_units": steps,
         "bulks": measure_bulks(),
         "idle_usd_per_month": idle,
@@ -103,7 +107,15 @@ def find_misses(figures: dict[str, Any]) -> list[str]:
     misses = find_overruns(figures["workloads"]["awaited"])
     if len({units for each in figures["step_units"].values() for units in each.values()}) != 1:
         misses.append(f"a step's units grow: {figures['step_units']}")
-    return misses + find_bulk_misses(figures["bulks"])
+    return misses + find_bulk_misses(figures["bulks"]) + find_event_misses(figures["events"])
+
+
+def find_event_misses(events: dict[str, Any]) -> list[str]:
+    """Return what a thousand events take beyond their budget."""
+    requests = events["claim_and_record_requests_per_1000"]
+    if requests > EVENT_REQUESTS_MAX:
+        return [f"1,000 events take {requests} requests to claim and record, not {EVENT_REQUESTS_MAX}"]
+    return []
 
 
 def find_overruns(awaited: dict[str, Any]) -> list[str]:
@@ -124,6 +136,17 @@ def check_budget() -> int:
     print_requests("awaited", WORKLOADS["awaited"], tally)
     misses = find_overruns(awaited)
     print("\n".join(misses) or f"{awaited['write_requests']} write requests, {awaited['write_units']} units")
+    return 1 if misses else 0
+
+
+def count_events() -> int:
+    """Count what events take, alone; returns 1 if it is more than it may be."""
+    events = measure_events()
+    print_events(events)
+    figures = json.loads(RESULTS.read_text())
+    RESULTS.write_text(json.dumps({**figures, "events": events}, indent=1) + "\n")
+    misses = find_event_misses(events)
+    print("\n".join(misses) or "within its budget")
     return 1 if misses else 0
 
 
@@ -150,5 +173,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    checks = {"--budget": check_budget, "--bulks": check_bulks}
+    checks = {"--budget": check_budget, "--bulks": check_bulks, "--events": count_events}
     sys.exit(checks.get(sys.argv[-1], main)())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.units import Index, Item, index_units, read_units, size_of, write_units
+from tests.partiql import to_update
 
 WRITES = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
 
@@ -82,6 +83,8 @@ class Meter:
             self._count_write(request, write, failed=failed)
         if model.name in ("GetItem", "Query"):
             self._count_read(request, params, parsed)
+        elif model.name == "BatchGetItem":
+            self._count_batch(request, params, parsed)
         elif not writes and model.service_model.service_name == "dynamodb":
             raise NotImplementedError(f"the benchmark cannot count {model.name} yet")
 
@@ -90,6 +93,8 @@ class Meter:
             actions = [(WRITES[operation], params)]
         elif operation == "TransactWriteItems":
             actions = [next(iter(each.items())) for each in params["TransactItems"]]
+        elif operation == "BatchExecuteStatement":
+            actions = [("Update", self._read_statement(each)) for each in params["Statements"]]
         else:
             return []
         writes = []
@@ -98,6 +103,18 @@ class Meter:
             key = each.get("Key") or {name: each["Item"][name] for name in self.tables[table].key}
             writes.append(_Write(action, table, key, self.read(table, key), each.get("Item")))
         return writes
+
+    def _read_statement(self, statement: dict[str, Any]) -> dict[str, Any]:
+        table = statement["Statement"].split('"')[1]
+        return to_update(statement, self.tables[table].key)
+
+    def _count_batch(self, request: Request, params: dict[str, Any], parsed: dict[str, Any]) -> None:
+        # Each item is rounded by itself.
+        for table, asked in params["RequestItems"].items():
+            items = parsed["Responses"].get(table, [])
+            consistent = bool(asked.get("ConsistentRead"))
+            request.read_units += sum(read_units([item], consistent=consistent) for item in items)
+            request.reasons.append(f"{len(items)} items {sum(map(size_of, items))} B")
 
     def _count_write(self, request: Request, write: _Write, *, failed: bool) -> None:
         transactional = request.operation == "TransactWriteItems"

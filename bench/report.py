@@ -24,6 +24,7 @@ def print_report(figures: dict[str, Any]) -> None:
     print("\nunits (write + read) of one step, by its position")
     for name, units in figures["step_units"].items():
         print(f"  {name:22}" + "".join(f"{f'step {at}: {value:g}':>14}" for at, value in units.items()))
+    print_events(figures["events"])
     print_bulks(figures["bulks"])
     idle = figures["idle_usd_per_month"]
     print("\nidle month, in dollars")
@@ -32,6 +33,13 @@ def print_report(figures: dict[str, Any]) -> None:
     print(f"\nengine: {figures['engine_us_per_step']} microseconds per step, without I/O")
     print("imports, in milliseconds: " + ", ".join(f"{k} {v}" for k, v in figures["import_ms"].items()))
     print()
+
+
+def print_events(events: dict[str, Any]) -> None:
+    """Print what events of users' own transactions take."""
+    print("\nevents told to a queue")
+    for name, value in events.items():
+        print(f"  {name.replace('_', ' '):40}{value:>10g}")
 
 
 def print_bulks(bulks: dict[int, dict[str, float]]) -> None:

@@ -16,7 +16,7 @@ from bench.world import ROOT
 ENGINE_STEPS = 200
 ENGINE_ROUNDS = 15
 IMPORT_ROUNDS = 7
-FUNCTIONS = ("api", "run", "deliver", "sweep", "publish")
+FUNCTIONS = ("api", "run", "deliver", "events", "sweep", "publish")
 _AT = 1_800_000_000.0
 
 # Steps as usual ones are: an input from the instance, one from an earlier step, and a result.

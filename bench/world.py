@@ -26,6 +26,7 @@ from moto import mock_aws
 from bench.meter import Meter, Request, Table
 from bench.prices import PLATFORM_LOG_BYTES, Invocations
 from bench.units import Index, Item
+from tests.partiql import teach
 
 ROOT = Path(__file__).parent.parent
 REMAINING_MS = 100_000
@@ -120,6 +121,8 @@ class World:
 
         for service in ("dynamodb", "sqs"):
             self.meter.watch(aws.client(service))
+        # moto's own PartiQL knows no condition.
+        teach(aws.client("dynamodb"), lambda table: self.meter.tables[table].key, self.dynamodb.update_item)
 
     def load(self, function: str) -> Any:
         """Return a function's handler."""

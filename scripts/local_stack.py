@@ -29,7 +29,7 @@ from scripts.local_build import DATA_PATH, PYTHON_RUNTIME, TOOLS, built, run_too
 
 STACK_NAME = "aftercommit"
 BUCKET = "aftercommit-artefacts"
-FUNCTIONS = ("api", "run", "deliver", "sweep", "publish")
+FUNCTIONS = ("api", "run", "deliver", "events", "sweep", "publish")
 
 Say = Callable[[str], None]
 
@@ -190,7 +190,9 @@ def deployed(
             with _step(say, "Deploying (sam deploy)"):
                 preparing.result()
                 deploy(folder / "lean", port, parameters)
-        yield _describe(emulator)
+        stack = _describe(emulator)
+        _allow_batches(stack)
+        yield stack
 
 
 def _prepare(emulator: Emulator) -> None:
@@ -224,6 +226,23 @@ def deploy(folder: Path, port: int, parameters: Mapping[str, str] | None = None)
         folder,
         # It asks each 5 seconds by default, several times over.
         client_environment(port) | {"SAM_CLI_POLL_DELAY": "0.3"},
+    )
+
+
+def _allow_batches(stack: Stack) -> None:
+    """Let events be claimed and recorded in batches.
+
+    AWS authorises each statement of a batch by what it does, as the template says (PartiQLUpdate). The
+    emulator asks for the request's own name instead, of no table in particular.
+    """
+    found = stack.client("cloudformation").describe_stack_resource(
+        StackName=STACK_NAME, LogicalResourceId="EventsRole"
+    )
+    allowed = {"Effect": "Allow", "Action": "dynamodb:BatchExecuteStatement", "Resource": "*"}
+    stack.client("iam").put_role_policy(
+        RoleName=found["StackResourceDetail"]["PhysicalResourceId"],
+        PolicyName="emulator",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}),
     )
 
 

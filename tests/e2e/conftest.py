@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.emulator import ROOT
+from scripts.emulator import REGION, ROOT
 from scripts.local_stack import deployed
 
 # A build is kept by the path of its workflows, so the place is the same each time.
@@ -16,6 +16,8 @@ WORKFLOWS_DIR = ROOT / ".build/e2e-workflows"
 # Leases and redeliveries that end while a test waits for them.
 SWEEP_SECONDS = 4
 HEAD_START_SECONDS = 15
+ACCOUNT = "000000000000"
+EVENT_QUEUE = "their-events"
 PARAMETERS = {
     "WorkflowsModule": "e2e_workflows",
     "ExampleLedger": "true",
@@ -25,6 +27,10 @@ PARAMETERS = {
     "EagerHeadStartSeconds": str(HEAD_START_SECONDS),
     "SweepIntervalSeconds": str(SWEEP_SECONDS),
     "LeasesMax": "2",
+    # A deliverer of events that is killed is made good for soon.
+    "EventSendTimeoutSeconds": "4",
+    "EventClaimSeconds": "8",
+    "EventQueueArn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{EVENT_QUEUE}",
     "HttpPrivateAddresses": "true",  # what these tests call is on this machine
 }
 ENDED = ("completed", "faulted", "cancelled")

@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.session import get_session
 
+from aftercommit.events import Event, EventExistsError, event_put, telling
 from scripts.emulator import REGION
 from scripts.local_stack import STACK_NAME
 
@@ -13,6 +14,7 @@ NAMES = {
     "api": "ApiRole",
     "run": "RunRole",
     "deliver": "DeliverRole",
+    "events": "EventsRole",
     "sweep": "SweepRole",
     "publish": "PublishRole",
 }
@@ -42,18 +44,18 @@ def as_role(stack):
         answer = stack.client("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="test")
         sessions[function] = answer["Credentials"]
 
-    def make(function, service):
-        credentials = sessions[function]
-        return get_session().create_client(
-            service,
-            region_name=REGION,
-            endpoint_url=stack.endpoint_url,
-            aws_access_key_id=credentials["AccessKeyId"],
-            aws_secret_access_key=credentials["SecretAccessKey"],
-            aws_session_token=credentials["SessionToken"],
-        )
+    return lambda function, service: client_of(stack, sessions[function], service)
 
-    return make
+
+def client_of(stack, credentials, service):
+    return get_session().create_client(
+        service,
+        region_name=REGION,
+        endpoint_url=stack.endpoint_url,
+        aws_access_key_id=credentials["AccessKeyId"],
+        aws_secret_access_key=credentials["SecretAccessKey"],
+        aws_session_token=credentials["SessionToken"],
+    )
 
 
 def call(client, stack, action, name):
@@ -64,6 +66,8 @@ def call(client, stack, action, name):
         "DefinitionsTable": {"definition_key": {"S": "default#x"}, "row": {"S": "x"}},
     }.get(name)
     target = {"QueueUrl": stack.outputs[name]} if key is None else {"TableName": stack.outputs[name]}
+    if action == "batch_get_item":
+        target = {"RequestItems": {stack.outputs[name]: {"Keys": [key]}}}
     partition = next(iter(key)) if key else None
     arguments = {
         "get_item": {"Key": key},
@@ -98,6 +102,11 @@ MAY = [
     ("run", "delete_item", "OutboxTable"),
     ("deliver", "get_item", "OutboxTable"),
     ("deliver", "update_item", "OutboxTable"),
+    ("events", "batch_get_item", "OutboxTable"),
+    ("events", "update_item", "OutboxTable"),
+    ("events", "put_item", "OutboxTable"),
+    ("events", "put_item", "InstancesTable"),
+    ("sweep", "batch_get_item", "OutboxTable"),
     ("deliver", "update_item", "InstancesTable"),
     ("deliver", "get_item", "InstancesTable"),
     ("sweep", "update_item", "InstancesTable"),
@@ -123,9 +132,15 @@ MAY_NOT = [
     ("deliver", "query", "DefinitionsTable"),
     ("deliver", "delete_item", "OutboxTable"),
     ("deliver", "delete_item", "InstancesTable"),
-    ("deliver", "update_item", "InstancesTable"),
     ("deliver", "query", "InstancesTable"),
     ("deliver", "receive_message", "CommandQueueUrl"),
+    ("deliver", "batch_get_item", "OutboxTable"),
+    ("events", "delete_item", "OutboxTable"),
+    ("events", "query", "OutboxTable"),
+    ("events", "get_item", "InstancesTable"),
+    ("events", "update_item", "InstancesTable"),
+    ("events", "get_item", "DefinitionsTable"),
+    ("events", "send_message", "CommandQueueUrl"),
     ("sweep", "get_item", "DefinitionsTable"),
     ("sweep", "put_item", "DefinitionsTable"),
     ("sweep", "receive_message", "CommandQueueUrl"),
@@ -134,6 +149,44 @@ MAY_NOT = [
     ("publish", "delete_item", "DefinitionsTable"),
     ("publish", "send_message", "CommandQueueUrl"),
 ]
+
+
+@pytest.fixture(scope="module")
+def as_writer(stack):
+    """Return a client with the rights that an application gets which writes events."""
+    iam = stack.client("iam")
+    anybody = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [anybody]})
+    role = iam.create_role(RoleName="their-application", AssumeRolePolicyDocument=document)["Role"]
+    iam.attach_role_policy(RoleName="their-application", PolicyArn=stack.outputs["EventWriterPolicyArn"])
+    answer = stack.client("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="test")
+    return client_of(stack, answer["Credentials"], "dynamodb")
+
+
+def test_a_writer_of_events_may_put_them_in_a_transaction(as_writer, stack):
+    put = event_put(Event("roles/written", {}, id="roles-1"), table=stack.outputs["OutboxTable"])
+    as_writer.transact_write_items(TransactItems=[put])
+    with pytest.raises(EventExistsError), telling():
+        as_writer.transact_write_items(TransactItems=[put])
+
+
+# That it may put rows of events only is a condition on keys, which the emulator does not look at.
+@pytest.mark.parametrize(
+    ("action", "name"),
+    [
+        ("get_item", "OutboxTable"),
+        ("query", "OutboxTable"),
+        ("scan", "OutboxTable"),
+        ("update_item", "OutboxTable"),
+        ("delete_item", "OutboxTable"),
+        ("batch_get_item", "OutboxTable"),
+        ("put_item", "InstancesTable"),
+        ("get_item", "DefinitionsTable"),
+    ],
+)
+def test_a_writer_of_events_may_do_nothing_else(as_writer, stack, action, name):
+    told = call(as_writer, stack, action, name)
+    assert told is not None, "it was allowed"
 
 
 def service_of(name):

@@ -12,9 +12,11 @@ from tests.integration import template
 from tests.integration.faults import Faults
 from tests.integration.handlers import Api, Lines
 from tests.integration.world import DrivenClock, World, behaviours, effects
+from tests.partiql import teach
 
 TABLES = template.tables()
 QUEUES = template.queues()
+KEYS = {each["TableName"]: [part["AttributeName"] for part in each["KeySchema"]] for each in TABLES.values()}
 
 
 @pytest.fixture
@@ -33,8 +35,10 @@ def environment(monkeypatch):
             monkeypatch.setenv(variable, arguments["TableName"])
         for variable, name in QUEUES.items():
             monkeypatch.setenv(variable, aws.client("sqs").create_queue(QueueName=name)["QueueUrl"])
+        stop = teach(aws.client("dynamodb"), lambda name: KEYS[name])
         _forget()
         yield monkeypatch
+        stop()
     _forget()
 
 

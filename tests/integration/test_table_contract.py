@@ -6,6 +6,7 @@ import pytest
 from moto import mock_aws
 
 from aftercommit import aws
+from tests.partiql import teach
 from tests.simulation.dynamodb import DynamoDB, Index, Table
 from tests.simulation.table_contract import CREATE, TABLE, TableContract
 
@@ -26,7 +27,9 @@ def moto():
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
         environment.delenv("AWS_ENDPOINT_URL", raising=False)
         aws.forget_clients()
-        yield aws.client("dynamodb")
+        client = aws.client("dynamodb")
+        teach(client, lambda _: ("owner", "row"))  # its own PartiQL knows no condition
+        yield client
         aws.forget_clients()
 
 

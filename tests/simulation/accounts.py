@@ -18,6 +18,15 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Announcement:
+    """An event that came out of the queue of a sink."""
+
+    event_id: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True)
 class Change:
     """One change of one row, in the order in which they took effect."""
 

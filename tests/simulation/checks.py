@@ -13,6 +13,7 @@ from aftercommit.model import Decision, InstanceStatus, Outcome
 from aftercommit.operations import read_stimulus_id
 from tests.simulation import checks_of_activations, checks_of_bulks, checks_of_calls, checks_of_schedules
 from tests.simulation.calls import Complete, Start
+from tests.simulation.checks_of_events import check_events, is_of_event
 from tests.simulation.checks_of_schedules import occurrences_by_id
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
 from tests.simulation.story import Story, Told, answered, plain
@@ -53,7 +54,10 @@ def _check_items(story: Story) -> Violations:
     for owner_id, item_id in story.items:
         if owner_id in story.scenario.stuck:
             continue
-        if _comes_from_stimulus(story, owner_id, item_id):
+        if (
+            _comes_from_stimulus(story, owner_id, item_id)
+            or story.items[owner_id, item_id]["command"] == "event"
+        ):
             continue
         owner = story.instances.get(owner_id)
         if owner is None:
@@ -90,7 +94,7 @@ def _comes_from_stimulus(story: Story, owner_id: str, item_id: str) -> bool:
     published = [
         name
         for (_, name), each in story.items.items()
-        if each["command"] == "stimulus" and _is_asked_for(story, name)
+        if each["command"] == "stimulus" and (_is_asked_for(story, name) or is_of_event(story, name))
     ]
     if item["command"] == "stimulus":
         return any(item_id == each or item_id.startswith(f"{each}-") for each in published)
@@ -420,6 +424,7 @@ CHECKS = (
     check_one_send_per_claim,
     check_expectations,
     check_no_surprise,
+    check_events,
     *checks_of_activations.CHECKS,
     *checks_of_calls.CHECKS,
     *checks_of_bulks.CHECKS,

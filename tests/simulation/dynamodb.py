@@ -13,6 +13,7 @@ from typing import Any
 from botocore import xform_name
 from botocore.exceptions import ClientError
 
+from tests.partiql import execute_batch
 from tests.simulation import dynamodb_expressions as expressions
 from tests.simulation.dynamodb_expressions import InvalidExpressionError, Item, Typed
 
@@ -236,6 +237,19 @@ class DynamoDB:
         return {"Items": items, "Count": len(items), "ScannedCount": len(page), **answer}
 
     # --- writes ---
+
+    def _batch_execute_statement(self, arguments: Arguments) -> dict[str, Any]:
+        def key_names(name: str) -> tuple[str, str]:
+            table = self._table({"TableName": name}, "BatchExecuteStatement")
+            return table.hash_name, table.range_name
+
+        def update_item(**given: Any) -> Any:
+            return self._make_api_call("UpdateItem", given)
+
+        try:
+            return execute_batch(arguments["Statements"], update_item, key_names)
+        except ValueError as error:
+            raise InvalidExpressionError(str(error)) from None
 
     def _put_item(self, arguments: Arguments) -> dict[str, Any]:
         return self._write_one("PutItem", "Put", arguments)

@@ -10,7 +10,12 @@ from aftercommit import aws, clock, definitions, ids, log, tables
 from aftercommit.settings import settings
 from tests.simulation.dynamodb import Index, Table
 
-QUEUES = {"commands": "queue/commands", "dead_letters": "queue/dead-letters", "ticks": "queue/ticks"}
+QUEUES = {
+    "commands": "queue/commands",
+    "dead_letters": "queue/dead-letters",
+    "ticks": "queue/ticks",
+    "events": "queue/events",
+}
 ENVIRONMENT = {
     "DEFINITIONS_TABLE": "definitions",
     "INSTANCES_TABLE": "instances",
@@ -20,6 +25,7 @@ ENVIRONMENT = {
     "COMMAND_QUEUE_URL": QUEUES["commands"],
     "COMMAND_DEAD_LETTER_QUEUE_URL": QUEUES["dead_letters"],
     "TICK_QUEUE_URL": QUEUES["ticks"],
+    "EVENTS_FUNCTION": "events",
     "DUE_SHARDS": "2",  # fewer queries per sweep, and still more than one
 }
 _ROWS = (tables.DefinitionRow, tables.HeadRow, tables.ItemRow, tables.BookmarkRow, tables.TriggerRow)
@@ -65,7 +71,7 @@ def installed(world: Any, overrides: dict[str, str] | None = None) -> Iterator[N
         mock.patch.object(aws, "client", world.client),
         mock.patch.object(log.logger._logger, "disabled", new=True),
         mock.patch.object(log, "single_metric", return_value=nullcontext()),
-        mock.patch.object(clock.clock, "now", world.now),
+        mock.patch.object(clock.clock, "now", world.local_now),
         mock.patch.object(ids, "secrets", _SeededSecrets(world.random_ids)),
         mock.patch.object(clock.clock, "sleep", world.sleep),
     ):

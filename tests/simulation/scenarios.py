@@ -35,6 +35,7 @@ from tests.simulation.disturbances import (
     roll_back_commands,
 )
 from tests.simulation.scenario import Scenario
+from tests.simulation.users import deploy_sink_later, order, refuse_whole, save_orders
 
 _COMPLETED = {"parent": "completed"}
 _FAULTED = {"parent": "faulted"}
@@ -44,6 +45,7 @@ _WAITING = {"before": 1, "after": 1, "last": 1, **_CHILD}
 _NOT_WAITING = {"before": 1, "after": 1, **_CHILD}
 _TELLING = {"before": 1, "told": 1}
 _OFF = {"EAGER_DELIVERY": "false"}
+_QUEUE = {"EVENT_QUEUE_ARN": "arn:aws:sqs:us-east-1:123456789012:sim-events", "EVENT_STIMULI": "false"}
 
 
 def _times(effects: dict[str, int], times: int) -> dict[str, int]:
@@ -207,6 +209,61 @@ SCENARIOS = (
         {"round": 2, "between": 1},
     ),
     Scenario("event-starts", (Start("opening"),), _COMPLETED, {"begun": 1}),
+    Scenario("orders", (), {}, settings=_QUEUE, disturb=save_orders(*map(order, range(1, 4))), seeds=2),
+    Scenario("orders-eager-off", (), {}, settings=_QUEUE | _OFF, disturb=save_orders(order(1), order(2))),
+    # The stream comes as late as the second sweep, so that both deliver the same events.
+    Scenario(
+        "orders-raced",
+        (),
+        {},
+        settings=_QUEUE,
+        disturb=save_orders(*map(order, range(1, 4)), stream_delay=19.98),
+        seeds=2,
+    ),
+    # Clocks differ by up to 40 seconds, the claim less the time that a send may take, and the sink takes it.
+    Scenario(
+        "orders-skewed",
+        (),
+        {},
+        settings=_QUEUE,
+        disturb=save_orders(*map(order, range(1, 4)), skew=20, sink_seconds=19.9),
+        seeds=5,
+        thorough=False,
+    ),
+    Scenario(
+        "orders-refused",
+        (),
+        {},
+        settings=_QUEUE,
+        disturb=save_orders(*map(order, range(1, 4)), refused=("order-2",)),
+    ),
+    Scenario("orders-one-by-one", (), {}, settings=_QUEUE, disturb=refuse_whole),
+    Scenario(
+        "orders-sink-later",
+        (),
+        {},
+        settings={"EVENT_STIMULI": "false"},
+        disturb=deploy_sink_later({"EVENT_QUEUE_ARN": _QUEUE["EVENT_QUEUE_ARN"]}),
+        thorough=False,
+    ),
+    Scenario(
+        "orders-several-sinks",
+        (),
+        {},
+        settings=_QUEUE | {"EVENT_STIMULI": "true", "STIMULUS_OPEN_SECONDS": "60"},
+        disturb=save_orders(order(1), order(2), refused=("order-2",)),
+        thorough=False,
+    ),
+    Scenario(
+        "order-resumes",
+        (Start("hearing"),),
+        _COMPLETED,
+        {"heard": 1},
+        # Before the instance waits, or after: neither loses it.
+        disturb=save_orders(order(1, "said", payload={"n": 1})),
+        seeds=2,
+    ),
+    Scenario("announcing", (Start("announcing"),), _COMPLETED, {"before": 1, "after": 1}, _QUEUE),
     Scenario("bulk", (Start("bulk"),), _COMPLETED, {"counted": 3, "after": 1}),
     Scenario("bulk-unawaited", (Start("bulk-unawaited"),), _COMPLETED, {"counted": 3, "after": 1}),
     Scenario("bulk-in-lanes", (Start("bulk-in-lanes"),), _COMPLETED, {"counted": 4, "after": 1}),

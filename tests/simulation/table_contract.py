@@ -336,6 +336,49 @@ class TableContract:
         )
         assert found["Item"] == {"y": {"N": "2"}}
 
+    # --- many updates in one request, each by itself ---
+
+    def _statement(self, row, *, expected=1, owner="a"):
+        changes = 'SET "x" = ? SET "status" = ? REMOVE "due"'
+        text = f'UPDATE "{TABLE}" {changes} WHERE "owner" = ? AND "row" = ? AND "x" = ?'
+        values = [{"N": "2"}, {"S": "done"}, {"S": owner}, {"S": row}, {"N": str(expected)}]
+        return {"Statement": text, "Parameters": values}
+
+    def test_statements_of_a_batch_win_and_lose_apart(self, dynamodb):
+        for row in ("1", "2", "3"):
+            dynamodb.put_item(**put("a", row, x=1, shard=0, due="1"))
+        statements = [self._statement("1"), self._statement("2", expected=7), self._statement("3")]
+        answer = dynamodb.batch_execute_statement(Statements=statements)
+        codes = [each.get("Error", {}).get("Code") for each in answer["Responses"]]
+        assert codes == [None, "ConditionalCheckFailed", None]
+        found = dynamodb.scan(TableName=TABLE)["Items"]
+        assert sorted((each["row"]["S"], each["x"]["N"]) for each in found) == [
+            ("1", "2"),
+            ("2", "1"),
+            ("3", "2"),
+        ]
+        assert [each["row"]["S"] for each in self._due(dynamodb)["Items"]] == ["2"]
+
+    def test_a_statement_updates_no_row_that_is_not_there_and_makes_none(self, dynamodb):
+        answer = dynamodb.batch_execute_statement(Statements=[self._statement("1"), self._statement("2")])
+        codes = {each["Error"]["Code"] for each in answer["Responses"]}
+        assert codes == {"ConditionalCheckFailed"}
+        assert dynamodb.scan(TableName=TABLE)["Items"] == []
+
+    def test_a_statement_without_the_attribute_that_it_expects_loses(self, dynamodb):
+        dynamodb.put_item(**put("a", "1"))
+        dynamodb.put_item(**put("a", "2", x=1))
+        answer = dynamodb.batch_execute_statement(Statements=[self._statement("1"), self._statement("2")])
+        assert [("Error" in each) for each in answer["Responses"]] == [True, False]
+
+    def test_a_batch_takes_25_statements(self, dynamodb):
+        for row in range(26):
+            dynamodb.put_item(**put("a", str(row), x=1))
+        statements = [self._statement(str(row)) for row in range(26)]
+        assert code_of(dynamodb.batch_execute_statement, Statements=statements) == INVALID
+        answer = dynamodb.batch_execute_statement(Statements=statements[:25])
+        assert [("Error" in each) for each in answer["Responses"]] == [False] * 25
+
     # --- transactions ---
 
     def test_transaction_happens_whole(self, dynamodb):

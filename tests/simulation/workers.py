@@ -24,6 +24,7 @@ class Task:
         self.after = after  # what the service that started it does when it has ended
         self.body = body
         self.deadline = deadline
+        self.skew = 0.0  # seconds by which its clock is ahead
         self.frozen = False  # stood still past its deadline: nothing ends it any more but its own end
         self.wake_at: float | None = None
         self.ended = False

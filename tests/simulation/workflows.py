@@ -257,6 +257,15 @@ awaiting_long = Workflow(
     "awaiting-long", root=Sequence(DispatchWorkflow("long-child", wait=True), Step(act, name="after"))
 )
 
+announcing = Workflow(
+    "announcing",
+    root=Sequence(
+        Step(act, name="before"),
+        PublishEvent("sim/announced", input={"n": 1}, sinks=["queue"]),
+        Step(act, name="after"),
+    ),
+)
+
 
 def _tree(level: int, width: int) -> Workflow:
     below = DispatchWorkflow(f"tree-{level + 1}", wait=True)

@@ -19,11 +19,12 @@ from pynamodb.exceptions import PynamoDBException
 from aftercommit import clock, commands, sweep
 from aftercommit.burst import Worker
 from aftercommit.deliver import deliver
+from aftercommit.deliver_events import deliver_events
 from aftercommit.errors import ActivationRefusedError, RefusedError, TryLaterError
 from tests.simulation import calls
-from tests.simulation.accounts import Call, Change, Effect, Refusal
+from tests.simulation.accounts import Announcement, Call, Change, Effect, Refusal
 from tests.simulation.boundary import SERVICES, Boundary, refuse
-from tests.simulation.dynamodb import DynamoDB, Item
+from tests.simulation.dynamodb import DynamoDB, Item, failed
 from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
 from tests.simulation.layout import QUEUES, make_tables
 from tests.simulation.weather import CALM, Weather
@@ -37,14 +38,16 @@ STUCK_SECONDS = 300.0  # how long a world is watched in which something can neve
 CALL_SECONDS = 0.004
 PATIENCE_SECONDS = 3600  # how long a caller comes again for what is not there yet
 SWEEP_SECONDS = 10
-RUN_SECONDS, API_SECONDS, DELIVER_SECONDS = 120, 29, 60
+RUN_SECONDS, API_SECONDS, DELIVER_SECONDS, EVENTS_SECONDS = 120, 29, 60, 180
 FREEZE_SECONDS = 140  # longer than a lease
 VISIBILITY_SECONDS, RECEIVES_MAX = 130, 10
 STREAM_TRIES_MAX = 4
 WORKERS_MAX = 6
 
-_TABLE_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"})
-_WRITES = _TABLE_WRITES | {"SendMessage", "SendMessageBatch", "Effect", "Acknowledge"}
+_TABLE_WRITES = frozenset(
+    {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchExecuteStatement"}
+)
+_WRITES = _TABLE_WRITES | {"SendMessage", "SendMessageBatch", "Invoke", "Effect", "Acknowledge"}
 
 
 class World:
@@ -54,7 +57,7 @@ class World:
         self.at = STARTED_AT
         self.random = Random(seed)
         self.random_ids = Random(seed + 2)
-        self.client = cache(lambda service: Boundary(self, service))
+        self.client = cache(lambda service, **_: Boundary(self, service))
         self.weather = weather
         self.planned = faults
         self.faults = {fault.write: fault.kind for fault in faults}
@@ -63,6 +66,8 @@ class World:
         self.dynamodb.index_lag_seconds = lambda: self.random.random() * weather.index_lag
         self.eager = True
         self.stream_delay = 0.0  # seconds that the stream takes, beyond the weather's
+        self.skew = 0.0  # seconds by which a worker's clock may be ahead or behind
+        self.sink_seconds = 0.0  # that the sink of events takes to answer
         self.stuck: frozenset[str] = frozenset()  # instances that nothing waits for
         self.excused: tuple[type[Exception], ...] = ()  # what a disturbance lets requests end with
         self.writes = 0
@@ -76,15 +81,29 @@ class World:
         self.errors: list[tuple[str, Exception]] = []
         self.sweeps = 0
         self.refuses_message: Callable[[dict[str, Any]], bool] = lambda message: False
+        self.refuses_event: Callable[[dict[str, Any]], bool] = lambda event: False
+        self.refuses_whole = False  # the sink refuses the request of an event that it refuses
+        self.prompt_seconds = 30.0  # in which a sink hears of an event that nothing stands in the way of
+        self.events_seconds = EVENTS_SECONDS
+        self.refused_ids: frozenset[str] = frozenset()  # of events that a sink refuses for a while
+        self.announcements: list[Announcement] = []
         self._events: list[tuple[float, int, Callable[[], Any]]] = []
         self._numbers = count(1)
         self._pending = 0  # messages and stream batches on their way, and callers that will call again
-        self._new_items: list[tuple[str, str]] = []
+        self._new: dict[str, list[tuple[str, str]]] = {"deliver": [], "events": []}  # by who hears of them
         self._running = 0
 
     def now(self) -> float:
         """Return the world's time."""
         return self.at
+
+    def local_now(self) -> float:
+        """Return the time by the clock of the worker that runs."""
+        return self.at + (self.workers.current.skew if self.workers.current else 0)
+
+    def moment_at(self, seconds: float) -> float:
+        """Return an instant, counted from the start of the world."""
+        return STARTED_AT + seconds
 
     def moment(self, seconds: float) -> str:
         """Return the text of an instant, counted from the start of the world."""
@@ -163,6 +182,8 @@ class World:
             refuse(kind, service, operation, arguments)
         self.calls += 1
         answer = perform()
+        if self.sink_seconds and arguments.get("QueueUrl") == QUEUES["events"]:
+            self.workers.sleep_until(self.at + self.sink_seconds)
         if kind == FaultKind.CRASH_AFTER:
             raise Crash
         if service in SERVICES and kind == FaultKind.UNKNOWN:
@@ -189,33 +210,52 @@ class World:
         if operation == "SendMessage":
             self._send(arguments["QueueUrl"], arguments["MessageBody"], arguments.get("DelaySeconds", 0))
             return {"MessageId": "1"}
+        if operation == "GetQueueUrl":
+            return {"QueueUrl": QUEUES["events"]}
+        if operation == "Invoke":
+            keys = [tuple(each) for each in json.loads(arguments["Payload"])["keys"]]
+            self._pending += 1
+            self.plan(self._delay(), lambda: self._deliver("events", keys, STREAM_TRIES_MAX))
+            return {"StatusCode": 202}
         raise NotImplementedError(f"{service}.{operation}")
 
     def _changed(self, table: str, before: Item | None, after: Item | None) -> None:
         worker = self.workers.current.name if self.workers.current else ""
         self.changes.append(Change(self.at, worker, self.calls, table, before, after))
-        if (
-            self.eager
-            and table == "outbox"
-            and before is None
-            and after
-            and after.get("status") == {"S": "undone"}
-        ):
-            self._new_items.append((after["owner_key"]["S"], after["item_id"]["S"]))
-            if len(self._new_items) == 1:
+        if self.eager and table == "outbox" and after and after.get("status") == {"S": "undone"}:
+            hears = "events" if after.get("command") == {"S": "event"} else "deliver"
+            replaced = hears == "events" and after["sends"] == {"N": "0"}
+            if before is not None and not replaced:
+                return
+            new = self._new[hears]
+            new.append((after["owner_key"]["S"], after["item_id"]["S"]))
+            if len(new) == 1:
                 self._pending += 1
-                self.plan(self.stream_delay + self._delay(), self._flush_stream)
+                self.plan(self.stream_delay + self._delay(), lambda: self._flush_stream(hears))
 
     # --- the queue ---
 
     def _send_batch(self, arguments: dict[str, Any]) -> dict[str, Any]:
         refused = []
+        if self.refuses_whole and arguments["QueueUrl"] == QUEUES["events"]:
+            events = [json.loads(entry["MessageBody"]) for entry in arguments["Entries"]]
+            if any(map(self.refuses_event, events)):
+                raise failed("InvalidMessageContents", "Invalid message contents", "SendMessageBatch")
         for entry in arguments["Entries"]:
-            if self.refuses_message(json.loads(entry["MessageBody"])):
+            if arguments["QueueUrl"] == QUEUES["events"]:
+                refused += self._announce(entry)
+            elif self.refuses_message(json.loads(entry["MessageBody"])):
                 refused.append({"Id": entry["Id"], "Code": "InternalError", "SenderFault": False})
             else:
                 self._send(arguments["QueueUrl"], entry["MessageBody"], entry["DelaySeconds"])
         return {"Failed": refused, "Successful": []}
+
+    def _announce(self, entry: dict[str, Any]) -> list[dict[str, Any]]:
+        event = json.loads(entry["MessageBody"])
+        if self.refuses_event(event):
+            return [{"Id": entry["Id"], "Code": "InvalidMessageContents", "SenderFault": True}]
+        self.announcements.append(Announcement(event["id"], entry["MessageBody"], self.at))
+        return []
 
     def _send(self, url: str, body: str, delay: float) -> None:
         if url == QUEUES["dead_letters"]:
@@ -268,30 +308,51 @@ class World:
 
     # --- the stream ---
 
-    def _flush_stream(self) -> None:
-        keys, self._new_items = self._new_items, []
+    def _flush_stream(self, hears: str) -> None:
+        keys, self._new[hears] = self._new[hears], []
         self._pending -= 1
         if self.random.random() < self.weather.duplicates:
-            self.plan(self._delay(), lambda: self._deliver(keys, STREAM_TRIES_MAX))
+            self.plan(self._delay(), lambda: self._deliver(hears, keys, STREAM_TRIES_MAX))
             self._pending += 1
         self.random.shuffle(keys)
         self._pending += 1
-        self._deliver(keys, 1)
+        self._deliver(hears, keys, 1)
 
-    def _deliver(self, keys: list[tuple[str, str]], number: int) -> None:
+    def _deliver(self, hears: str, keys: list[tuple[str, str]], number: int) -> None:
+        seconds = self.events_seconds if hears == "events" else DELIVER_SECONDS
+        until = self.at + seconds
+
         def serve() -> None:
-            deliver(keys)
+            if hears == "events":
+                deliver_events(keys, until=clock.now() + seconds)
+            else:
+                deliver(keys)
             self._strike("stream", "Acknowledge", lambda: None, {})
 
         def ended(task: Task) -> None:
             if task.failed and number < STREAM_TRIES_MAX:
-                self.plan(1, lambda: self._deliver(keys, number + 1))
+                self.plan(1, lambda: self._deliver(hears, keys, number + 1))
             else:
                 self._pending -= 1
 
-        self._spawn("deliver", serve, self.at + DELIVER_SECONDS, ended)
+        self._spawn(hears, serve, until, ended)
 
     # --- callers and the schedule ---
+
+    def call_until_done(self, body: Callable[[], None], *, after: float = 0) -> None:
+        """Let somebody outside the runtime do something, and again until they have seen it through."""
+        self._pending += 1
+
+        def ended(task: Task) -> None:
+            if task.failed:
+                self.plan(5, call)
+            else:
+                self._pending -= 1
+
+        def call() -> None:
+            self._spawn("user", body, self.at + API_SECONDS, ended)
+
+        self.plan(after, call)
 
     def call_back(self, path: str, *, after: float) -> None:
         """Let somebody call a callback address after so many seconds."""
@@ -359,7 +420,10 @@ class World:
         deadline: float,
         ended: Callable[[Task], None] | None = None,
     ) -> None:
-        self.workers.add(Task(f"{kind}-{next(self._numbers)}", body, deadline, ended))
+        task = Task(f"{kind}-{next(self._numbers)}", body, deadline, ended)
+        if self.skew:
+            task.skew = self.random.choice((-self.skew, self.skew))
+        self.workers.add(task)
 
     def plan(self, seconds: float, act: Callable[[], Any]) -> None:
         """Let something happen after so many seconds."""

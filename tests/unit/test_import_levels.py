@@ -21,7 +21,7 @@ LEVELS = [
     {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
-    {"functions", "journal"},
+    {"events", "functions", "journal"},
     {"http_call"},
     {
         "activities.correlate",
@@ -45,14 +45,16 @@ LEVELS = [
     {"catalogue", "definition"},
     {"engine", "workflow"},
     # what is stored and sent
-    {"queue", "tables"},
+    {"queue", "statements", "tables"},
     {"requests", "writes"},
     {"activations", "bookmarks", "definitions", "incidents", "salvage", "tallies"},
     {"instances", "outbox", "triggers"},
-    {"callbacks", "checkpoint", "occurrences", "set_aside"},
+    {"callbacks", "checkpoint", "occurrences", "set_aside", "sinks.sink"},
+    {"event_items", "sinks.bus", "sinks.queue", "sinks.stimuli", "sinks.webhook"},
+    {"sinks"},
     {"burst"},
     # verbs: peers, which meet only through tables and queue
-    {"cancel", "delete", "deliver", "join", "operations", "publish", "redrive"}
+    {"cancel", "delete", "deliver", "deliver_events", "join", "operations", "publish", "redrive"}
     | {"resume", "run", "start", "stimulate"},
     {"client", "commands", "definition_views", "direct", "sweep", "views"},
     {"backlog", "endpoints"},

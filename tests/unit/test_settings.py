@@ -16,6 +16,15 @@ NEEDED = {
 }
 
 
+# What must be at least as long as others.
+LONGEST = {
+    "ACK_TIMEOUT_MAX_SECONDS": "7200",
+    "EVENT_CLAIM_SECONDS": "14400",
+    "EVENT_DELAY_MAX_SECONDS": "7200",
+    "EVENT_SEND_TIMEOUT_SECONDS": "30",
+}
+
+
 def test_the_defaults_are_those_of_the_documentation():
     read = read_settings(NEEDED)
     assert (read.start_attempts_max, read.start_delay_seconds) == (4, 1)
@@ -23,6 +32,8 @@ def test_the_defaults_are_those_of_the_documentation():
     assert (read.eager_delivery, read.eager_head_start_seconds) == (True, 10)
     assert (read.sweep_interval_seconds, read.sweep_batch) == (10, 100)
     assert (read.leases_max, read.dispatch_depth_max) == (5, 32)
+    assert (read.event_claim_seconds, read.event_send_timeout_seconds) == (60, 20)
+    assert (read.event_delay_seconds, read.event_delay_max_seconds) == (5, 300)
 
 
 def test_every_setting_is_read_from_its_variable():
@@ -30,7 +41,7 @@ def test_every_setting_is_read_from_its_variable():
         text, value = {str: ("x", "x"), int: ("7200", 7200), bool: ("false", False)}.get(
             field.type, ("a=x, b=y", {"a": "x", "b": "y"})
         )
-        read = read_settings({**NEEDED, "ACK_TIMEOUT_MAX_SECONDS": "7200", field.name.upper(): text})
+        read = read_settings({**NEEDED, **LONGEST, field.name.upper(): text})
         assert getattr(read, field.name) == value
 
 
@@ -52,6 +63,8 @@ def test_a_missing_table_or_queue_is_named(name):
         ("EAGER_DELIVERY", "yes"),
         ("EAGER_DELIVERY", "True"),
         ("ACK_TIMEOUT_MAX_SECONDS", "59"),
+        ("EVENT_CLAIM_SECONDS", "39"),
+        ("EVENT_DELAY_MAX_SECONDS", "4"),
         ("CHANNELS", "reports"),
         ("CHANNELS", "reports="),
         ("CHANNELS", "=https://x"),
@@ -63,6 +76,13 @@ def test_an_unusable_setting_is_refused_by_name(name, text):
     with pytest.raises(SettingError) as caught:
         read_settings({**NEEDED, name: text})
     assert caught.value.field == name
+
+
+def test_a_webhook_key_has_one_place():
+    both = {"EVENT_WEBHOOK_SECRET": "a", "EVENT_WEBHOOK_PARAMETER": "/b"}
+    with pytest.raises(SettingError) as caught:
+        read_settings({**NEEDED, **both})
+    assert caught.value.field == "EVENT_WEBHOOK_PARAMETER"
 
 
 def test_only_the_delay_between_starts_and_its_jitter_may_be_zero():

@@ -2,10 +2,12 @@
 
 import json
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from aftercommit.events import Event, event_put
 from tests.integration.template import load_template
 
 RESOURCES = load_template()["Resources"]
@@ -44,6 +46,37 @@ def test_no_role_may_do_everything_or_act_on_everything(name, statement):
         # AWS knows no narrower resource for listing streams.
         assert resource != "*" or statement["Action"] == "dynamodb:ListStreams"
         assert resource == "*" or "*" not in resource
+
+
+def test_a_writer_of_events_may_put_rows_of_events_and_nothing_else():
+    [policy] = of_type("AWS::IAM::ManagedPolicy").values()
+    [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "dynamodb:PutItem"
+    assert statement["Resource"] == "OutboxTable.Arn"
+    [pattern] = statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    event = event_put(Event("n", {}, tenant="acme"), table="t")["Put"]["Item"]
+    assert fnmatchcase(event["owner_key"]["S"], pattern)
+    assert not fnmatchcase("acme#01KXE0000000000000000000AA", pattern)
+
+
+def test_only_the_function_of_events_may_tell_sinks_and_only_those_that_are_deployed():
+    policies = of_type("AWS::IAM::Policy")
+    of_events = {
+        name: each for name, each in policies.items() if each["Properties"]["Roles"] == ["EventsRole"]
+    }
+    assert len(of_events) == 5
+    assert all("Condition" in each for each in of_events.values())
+
+
+def test_each_new_row_of_the_outbox_is_for_one_function():
+    """The stream's filters share the rows out: none is told to both, or to nobody."""
+    functions = of_type("AWS::Serverless::Function")
+    patterns = {}
+    for name, event in (("DeliverFunction", "NewItems"), ("EventsFunction", "NewEvents")):
+        source = functions[name]["Properties"]["Events"][event]["Properties"]
+        [each] = source["FilterCriteria"]["Filters"]
+        patterns[name] = json.loads(each["Pattern"])["dynamodb"]["NewImage"]["command"]["S"]
+    assert patterns == {"DeliverFunction": [{"anything-but": ["event"]}], "EventsFunction": ["event"]}
 
 
 def test_every_route_asks_for_a_signature():

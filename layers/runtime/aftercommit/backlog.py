@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from aftercommit.errors import MalformedRequestError
 from aftercommit.ids import derive_id
-from aftercommit.limits import PAGE_MAX
+from aftercommit.limits import EVENT_SHARDS, PAGE_MAX
 from aftercommit.model import ItemCommand, ItemStatus, Json
 from aftercommit.salvage import read_item
 from aftercommit.settings import settings
@@ -95,7 +95,8 @@ def _read_place(cursor: str | None) -> _Place | None:
 
 def _due(tenant: str, after: _Place | None) -> Iterator[tuple[_Place, ItemRow]]:
     """Read the due index behind a place, in order of time and then of shard."""
-    shards = (_due_in(tenant, shard, after) for shard in range(settings().due_shards))
+    numbers = (*range(settings().due_shards), *EVENT_SHARDS)
+    shards = (_due_in(tenant, shard, after) for shard in numbers)
     return merge(*shards, key=lambda each: each[0][:2])
 
 

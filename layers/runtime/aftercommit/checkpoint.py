@@ -14,7 +14,7 @@ from aftercommit import clock, engine
 from aftercommit.activations import release_activation
 from aftercommit.bookmarks import bookmark_put, remove_bookmarks, stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
-from aftercommit.ids import new_token
+from aftercommit.ids import derive_event_owner, new_token
 from aftercommit.incidents import incident_put
 from aftercommit.instances import Held, leases_of, snapshot_writes
 from aftercommit.log import count, logger
@@ -196,6 +196,8 @@ def _owner_of(intention: Intention, instance_id: str) -> str:
     # A stimulus stands under its own key, where what waits for it looks for it.
     if intention.command == ItemCommand.STIMULUS:
         return stimulus_id_of(intention.body["stimulus"])
+    if intention.command == ItemCommand.EVENT:
+        return derive_event_owner(intention.item_id)
     return instance_id
 
 

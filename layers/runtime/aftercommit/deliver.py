@@ -51,7 +51,7 @@ def _claim(owner_key: str, item_id: str) -> ItemRow | None:
             if item.due_at and at >= clock.from_text(item.due_at):  # else it would come first in every pass
                 leave_to_newer(item, f"this code does not know the status {item.status!r} of an item")
             return None
-        if item is None or item.status != ItemStatus.UNDONE or item.asleep or _is_far(item, at):
+        if item is None or item.status != ItemStatus.UNDONE or not _is_for_queue(item, at):
             return None
         if item.sends and item.due_at and at < clock.from_text(item.due_at):
             return None  # somebody has sent it, and its ack is not overdue yet
@@ -60,6 +60,11 @@ def _claim(owner_key: str, item_id: str) -> ItemRow | None:
         # Not this item's turn to fail: it stays undone, and due.
         logger.warning("claim failed", extra={"item_id": item_id, "reason": str(error)})
     return None
+
+
+def _is_for_queue(item: ItemRow, at: float) -> bool:
+    """Whether an undone item is to be sent now: events are what deliver_events sends."""
+    return not (item.asleep or item.command == ItemCommand.EVENT or _is_far(item, at))
 
 
 def _is_far(item: ItemRow, at: float) -> bool:

@@ -65,6 +65,7 @@ class DirectResult:
     inputs: dict[str, Json]
     correlation_id: str | None = None
     response: dict[str, Json] | None = None  # what a WriteHttpResponse has written
+    events: list[dict[str, Json]] = field(default_factory=list)  # told to sinks, by all of them
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ class _World:
         self.tenant = tenant
         self.instances: dict[str, _Instance] = {}
         self.due: deque[tuple[float, Intention, str]] = deque()
+        self.events: list[dict[str, Json]] = []  # told to sinks
         self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
         self.bulks: dict[str, _Bulk] = defaultdict(_Bulk)  # by the id of their join
         self.callbacks: list[Callback] = []  # those that nothing waits for yet
@@ -259,6 +261,8 @@ class _World:
                     self.withdraw(each)
             case ItemCommand.STIMULUS:
                 self.open.append(intention)
+            case ItemCommand.EVENT:
+                self.events.append(body)
 
     def answer(self, body: dict[str, Json]) -> None:
         """Complete the first task that waits under a name, which stands for its token here."""
@@ -437,6 +441,7 @@ class _World:
             state.inputs,
             state.correlation_id,
             state.response,
+            self.events if instance_id == self.main_id else [],
         )
 
 

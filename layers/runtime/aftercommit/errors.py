@@ -17,6 +17,10 @@ class TryLaterError(AftercommitError):
     """The database or the queue could not serve the call now (throttled, contended, away)."""
 
 
+class SinkDownError(TryLaterError):
+    """A sink took nothing, whatever was sent: it is away, too slow, or refuses the sender."""
+
+
 class LeaseHeldError(TryLaterError):
     """Another worker holds the lease of the instance."""
 
@@ -49,6 +53,14 @@ class ConditionFailedError(OvertakenError):
 
 class ItemSettledError(OvertakenError):
     """The outbox item is no longer undone: its effect has committed, or it was failed or cancelled."""
+
+
+class EventExistsError(OvertakenError):
+    """An event of this id was announced before, and its row is still kept: the whole transaction failed."""
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"an event with the id {event_id!r} exists")
+        self.event_id = event_id
 
 
 class InstanceEndedError(OvertakenError):
@@ -158,6 +170,19 @@ class DefinitionRefusedError(RefusedError):
     def __init__(self, faults: list[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{path}: {message}" for path, message in faults), field=faults[0][0])
         self.faults = faults
+
+
+class EventRefusedError(RefusedError):
+    """An event that cannot be stored or sent; `field` names what is wrong with it."""
+
+    code = "event_refused"
+    status = 422
+
+
+class ContentRefusedError(RefusedError):
+    """A sink refused what was sent to it for its content: at least one of the events in it."""
+
+    code = "content_refused"
 
 
 class NotFoundError(RefusedError):

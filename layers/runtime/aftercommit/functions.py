@@ -16,6 +16,7 @@ from aftercommit.intentions import intend_start, stimulus_body, take_along
 from aftercommit.limits import (
     COMMIT_INTENTIONS_MAX,
     DELAY_SECONDS_MAX,
+    EVENT_BYTES_MAX,
     MESSAGE_CHARACTERS_MAX,
     NAME_CHARACTERS_MAX,
     RESULT_BYTES_MAX,
@@ -272,16 +273,21 @@ class ActivityContext:
         *,
         correlation_id: str | None = None,
         local: bool = False,
+        sinks: list[str] | None = None,
     ) -> None:
         """Publish an event once this activity's result has committed, and never otherwise.
 
         `local` reaches waits of this instance only; `correlation_id` those of instances that bear it. Those
-        of one activity are applied in their order.
+        of one activity are applied in their order. With `sinks` it is told to those, its input, an object,
+        being its data.
         """
         _check_name(event_name, "an event's name")
         _check_name(correlation_id, "a correlation id")
         if not isinstance(payload, dict | None):
             raise TypeError("a payload is an object")
+        if sinks is not None:
+            self.intentions.append(self._event(event_name, payload, input, correlation_id, sinks))
+            return
         body = stimulus_body(
             name=intentions.event_name(event_name),
             payload=payload or {},
@@ -293,6 +299,31 @@ class ActivityContext:
         body = json.loads(dumps(body))
         unique = f"{len(self.intentions):04}-{self._unique()}"
         self.intentions.append(Intention(ItemCommand.STIMULUS, unique, body))
+
+    def _event(
+        self,
+        event_name: str,
+        payload: dict[str, Json] | None,
+        data: Json,
+        correlation_id: str | None,
+        sinks: list[str],
+    ) -> Intention:
+        if not sinks or not set(sinks) <= set(intentions.SINKS):
+            raise ValueError(f"sinks are some of {', '.join(intentions.SINKS)}")
+        if not isinstance(data, dict | None):
+            raise TypeError("what sinks are told is an object")
+        intention = intentions.intend_event(
+            self._unique(),
+            at=clock.now(),
+            name=event_name,
+            data=json.loads(dumps(data or {})),
+            payload=json.loads(dumps(payload)),
+            correlation_id=correlation_id,
+            sinks=list(sinks),
+        )
+        if size_of(intention.body) > EVENT_BYTES_MAX:
+            raise ValueError(f"an event has at most {EVENT_BYTES_MAX} bytes")
+        return intention
 
     def resume(self, token: str, input: Json = None) -> None:  # noqa: A002
         """Complete the task of a token once this activity's result has committed, and never otherwise.

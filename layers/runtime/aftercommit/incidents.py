@@ -8,7 +8,13 @@ from aftercommit.writes import Put
 
 
 def incident_put(
-    tenant: str, instance_id: str, incident: Incident, at: float, *, item_id: str | None = None
+    tenant: str,
+    instance_id: str,
+    incident: Incident,
+    at: float,
+    *,
+    item_id: str | None = None,
+    ttl: int | None = None,
 ) -> Put:
     """Return the write that records an incident; it belongs into the commit that it tells of.
 
@@ -30,5 +36,6 @@ def incident_put(
             message=incident.failure.message[:MESSAGE_CHARACTERS_MAX],
             created_at=moment,
             attention_at=moment,
+            ttl=ttl,
         ),
     )

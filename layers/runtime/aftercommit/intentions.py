@@ -177,6 +177,38 @@ def stamped(intention: Intention, at: float) -> Intention:
     return replace(intention, item_id=f"{begin_stimulus_id(at)}-{intention.item_id}")
 
 
+# Where an event can be told, nearest first: the order in which it is sent.
+SINKS = ("stimuli", "queue", "bus", "webhook")
+
+
+def intend_event(
+    event_id: str,
+    *,
+    at: float,
+    name: str,
+    data: Json,
+    payload: dict[str, Json] | None = None,
+    correlation_id: str | None = None,
+    sinks: list[str] | None = None,
+) -> Intention:
+    """Intend to tell `sinks` of an event, or all that are deployed when it is sent.
+
+    `payload` and `correlation_id` are for those whom it starts and resumes.
+    """
+    body = {
+        "id": event_id,
+        "name": name,
+        "data": data,
+        "ts": int(at * 1000),
+        "payload": payload,
+        "correlation_id": correlation_id,
+        "sinks": sinks,
+    }
+    return Intention(
+        ItemCommand.EVENT, event_id, {key: each for key, each in body.items() if each is not None}
+    )
+
+
 def intend_cancels(execution_ids: list[str]) -> list[Intention]:
     """Intend that the children are not wanted any more that these executions have started and wait for.
 

@@ -64,6 +64,18 @@ DELAY_SECONDS_MAX = 10 * 365 * 86_400
 # Error texts in rows and answers.
 MESSAGE_CHARACTERS_MAX = 1_000
 
+# An event fits into each kind of sink, envelope included: SQS and EventBridge take 256 KB a request at least.
+EVENT_BYTES_MAX = 250 * 1024
+EVENT_CHARACTERS_MAX = 255  # of its id, its name and its version
+EVENT_SESSIONS_MAX = 5
+# Events have shards of the due index to themselves, above all that DUE_SHARDS can name: stacks that write
+# them know no settings, and events that nobody takes stand in nobody's way.
+EVENT_SHARDS = range(1000, 1004)
+
+# DynamoDB: statements of one batch, and rows of one batch read.
+STATEMENTS_MAX = 25
+READ_BATCH_MAX = 100
+
 # SQS: a message's delay, and entries per batch request.
 QUEUE_DELAY_SECONDS_MAX = 900
 QUEUE_BATCH_MAX = 10

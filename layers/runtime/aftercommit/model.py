@@ -53,6 +53,7 @@ class ItemCommand(StrEnum):
     CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
     JOIN = "join"  # continue an instance when the children of a bulk dispatch have ended
     STIMULUS = "stimulus"  # start and resume whatever it matches
+    EVENT = "event"  # tell the sinks
 
 
 class ExecutionStatus(StrEnum):
@@ -414,7 +415,7 @@ class Intention:
     value?} by the token of a task, which is looked at when it is delivered; for run: {instance_id}; for
     cancel: {instance_id, item_id, more?, all?}, `more` being a list of such pairs, or of a bulk {instance_id,
     item_id, join_id}; for stimulus: {stimulus, value?, correlation_id?, instance_id?}; for join: what
-    `joins.judge` reads.
+    `joins.judge` reads; for event: {id, name, data, ts, user?, v?, meta?, payload?, correlation_id?, sinks?}.
     """
 
     command: ItemCommand

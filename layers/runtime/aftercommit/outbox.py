@@ -20,6 +20,7 @@ from aftercommit.incidents import incident_put
 from aftercommit.intentions import begin_stimulus_id, intend_next_occurrence
 from aftercommit.limits import (
     BULK_CHILDREN_MAX,
+    EVENT_SHARDS,
     JOIN_LOOK_SECONDS_MAX,
     MESSAGE_CHARACTERS_MAX,
     QUEUE_DELAY_SECONDS_MAX,
@@ -43,6 +44,7 @@ _PARTS: dict[str, dict[str, type]] = {
     ItemCommand.RUN.value: {"instance_id": str},
     ItemCommand.CANCEL.value: {"instance_id": str, "item_id": str},
     ItemCommand.STIMULUS.value: {"stimulus": dict},
+    ItemCommand.EVENT.value: {"id": str, "name": str, "ts": int},
     ItemCommand.JOIN.value: {
         "instance_id": str,
         "join_id": str,
@@ -79,12 +81,18 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
             wait=_is_awaited(body, join) if intention.command in _AWAITED else None,
             body=dumps(body),
             deliver_at=clock.to_text(deliver_at) if deliver_at else None,
-            due_shard=derive_shard(intention.item_id, settings().due_shards),
+            due_shard=_shard_of(intention),
             asleep=asleep or None,
             due_at=None if asleep else clock.to_text(_first_due_at(at, deliver_at)),
             created_at=clock.to_text(at),
         ),
     )
+
+
+def _shard_of(intention: Intention) -> int:
+    if intention.command == ItemCommand.EVENT:
+        return EVENT_SHARDS[derive_shard(intention.item_id, len(EVENT_SHARDS))]
+    return derive_shard(intention.item_id, settings().due_shards)
 
 
 def read_join(body: dict[str, Json]) -> Join | None:

@@ -39,6 +39,20 @@ class Settings:
     stimulus_attempts_max: int = 3
     dead_letter_days: int = 7
     done_retention_days: int = 1
+    event_batch: int = 100
+    event_claim_seconds: int = 60
+    event_send_timeout_seconds: int = 20
+    event_delay_seconds: int = 5
+    event_delay_max_seconds: int = 300
+    event_retention_days: int = 1
+    event_stimuli: bool = True
+    event_bus_arn: str = ""
+    event_source: str = "aftercommit"
+    event_queue_arn: str = ""
+    event_webhook_url: str = ""
+    event_webhook_secret: str = ""
+    event_webhook_parameter: str = ""
+    events_function: str = ""
     http_private_addresses: bool = False
 
 
@@ -58,9 +72,21 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         elif each.default is each.default_factory:  # both MISSING: a field without default
             raise SettingError(f"{name} is not set", field=name)
     settings = Settings(**values)  # type: ignore[arg-type]
+    _check_together(settings)
+    return settings
+
+
+def _check_together(settings: Settings) -> None:
     if settings.ack_timeout_max_seconds < settings.ack_timeout_seconds:
         raise SettingError("must be at least ACK_TIMEOUT_SECONDS", field="ACK_TIMEOUT_MAX_SECONDS")
-    return settings
+    # What is left of a claim after a send is what the clocks of two deliverers may differ by.
+    if settings.event_claim_seconds < 2 * settings.event_send_timeout_seconds:
+        raise SettingError("must be at least twice EVENT_SEND_TIMEOUT_SECONDS", field="EVENT_CLAIM_SECONDS")
+    if settings.event_delay_max_seconds < settings.event_delay_seconds:
+        raise SettingError("must be at least EVENT_DELAY_SECONDS", field="EVENT_DELAY_MAX_SECONDS")
+    if settings.event_webhook_secret and settings.event_webhook_parameter:
+        told = "a key has one place, and EVENT_WEBHOOK_SECRET is set, too"
+        raise SettingError(told, field="EVENT_WEBHOOK_PARAMETER")
 
 
 def _read(name: str, kind: object, text: str) -> object:

@@ -9,17 +9,21 @@ from itertools import islice
 
 from pynamodb.exceptions import AttributeDeserializationError
 
-from aftercommit import clock
+from aftercommit import aws, clock
 from aftercommit.delete import remove_rows
 from aftercommit.deliver import deliver
 from aftercommit.errors import AftercommitError, ConditionFailedError
+from aftercommit.event_items import Key, read_events
 from aftercommit.instances import record_unreadable
-from aftercommit.limits import QUEUE_BATCH_MAX
+from aftercommit.limits import EVENT_SHARDS, QUEUE_BATCH_MAX
 from aftercommit.log import count, gauge, logger
+from aftercommit.model import dumps
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow, split_key
 from aftercommit.writes import Update, commit, commit_unread
+
+_EVENT_BATCHES_MAX = 10  # of a shard, in one pass
 
 
 @dataclass
@@ -52,8 +56,37 @@ def sweep(*, seconds_left: float = 60) -> bool:
             logger.warning("shard not swept", extra={"shard": shard, "reason": str(error)})
         if clock.now() >= this.until:
             break
+    for shard in EVENT_SHARDS:
+        try:
+            _sweep_events(shard)
+        except Exception as error:  # noqa: BLE001 - likewise
+            logger.warning("events not swept", extra={"shard": shard, "reason": str(error)})
     gauge("OldestDueSeconds", begun - this.oldest)
     return clock.now() >= this.until or this.found >= settings().sweep_batch
+
+
+def _sweep_events(shard: int) -> None:
+    """Hand a shard's overdue events over, in batches, to the function that sends events.
+
+    It claims them: so a sink that is slow or away holds up no sweep, and events that nobody takes, in shards
+    of their own, stand before nothing else.
+    """
+    limit = _EVENT_BATCHES_MAX * settings().event_batch
+    due = ItemRow.due.query(shard, ItemRow.due_at <= clock.to_text(clock.now()), limit=limit, page_size=limit)
+    keys: list[Key] = [(row.owner_key, row.item_id) for row in due]
+    if not keys:
+        return
+    for oldest in read_events(keys[:1]):
+        gauge("OldestUnsentEventSeconds", max(0.0, clock.now() - clock.from_text(oldest.created_at)))
+    if not settings().events_function:
+        logger.error("no function delivers events", extra={"events": len(keys)})
+        return
+    for first in range(0, len(keys), settings().event_batch):
+        payload = dumps({"keys": keys[first : first + settings().event_batch]})
+        aws.client("lambda").invoke(
+            FunctionName=settings().events_function, InvocationType="Event", Payload=payload.encode()
+        )
+    count("EventsSwept", len(keys))
 
 
 def _sweep_items(shard: int, this: _Pass) -> None:

@@ -227,6 +227,7 @@ class IncidentRow(Row):
     message = UnicodeAttribute()
     created_at = UnicodeAttribute()
     attention_at = UnicodeAttribute(null=True)
+    ttl = NumberAttribute(null=True)  # of an event's: it has no instance with which it could go
     attention = AttentionIndex()
 
 
@@ -324,6 +325,9 @@ class ItemRow(Row):
         null=True
     )  # a stimulus that reaches so many that splitting it takes several commits
     replayed_as = UnicodeAttribute(null=True)  # the stimulus that the replay of this dead letter has made
+    sinks = UnicodeAttribute(null=True)  # of an event: JSON of what became of it, by sink
+    claimed_until = UnicodeAttribute(null=True)  # of an event: whoever has claimed it sends it until then
+    first_claimed_at = UnicodeAttribute(null=True)  # of an event: when it was first taken up
     deliver_at = UnicodeAttribute(null=True)  # not before
     asleep = BooleanAttribute(null=True)  # undone, and not to be sent until another's end wakes it
     outcome = UnicodeAttribute(null=True)  # how the child of a bulk dispatch has ended

@@ -13,12 +13,23 @@ from e2e_workflows.steps import (
     sleeping,
     two_generations,
 )
-from e2e_workflows.waits import alone, asking, beginning, deciding, hearing, pausing, telling
+from e2e_workflows.waits import (
+    alone,
+    announcing,
+    asking,
+    beginning,
+    deciding,
+    hearing,
+    pausing,
+    placing,
+    telling,
+)
 from e2e_workflows.web import asking_web, expecting, ordering
 from workflows import place_order, send_receipt, ship_order
 
 __all__ = [
     "alone",
+    "announcing",
     "asking",
     "asking_web",
     "awaiting_never",
@@ -41,6 +52,7 @@ __all__ = [
     "ordering",
     "pausing",
     "place_order",
+    "placing",
     "send_receipt",
     "ship_order",
     "sleeping",

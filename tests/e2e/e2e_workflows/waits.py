@@ -37,6 +37,19 @@ beginning = Workflow(
     ),
     output=var.given,
 )
+placing = Workflow(
+    "placing",
+    root=Sequence(
+        Event("shop/placed", starts=True, result="order"),
+        Step(note, order_id=var.order.order_id, name="placed"),
+    ),
+    output=var.order,
+)
+announcing = Workflow(
+    "announcing",
+    inputs={"order_id": str},
+    root=PublishEvent("shop/announced", input={"order_id": inputs.order_id}, sinks=["queue"]),
+)
 asking = Workflow(
     "asking",
     inputs={"order_id": str},

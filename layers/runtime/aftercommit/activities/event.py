@@ -3,9 +3,9 @@
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
 from aftercommit.ids import derive_id
-from aftercommit.intentions import event_name, intend_stimulus
-from aftercommit.limits import INPUT_BYTES_MAX
-from aftercommit.model import Json, size_of
+from aftercommit.intentions import SINKS, event_name, intend_event, intend_stimulus
+from aftercommit.limits import EVENT_BYTES_MAX, EVENT_CHARACTERS_MAX, INPUT_BYTES_MAX
+from aftercommit.model import Intention, Json, size_of
 
 
 class Event(Activity):
@@ -87,7 +87,8 @@ class Event(Activity):
 class PublishEvent(Activity):
     """Publishes an event after the commit: it starts and resumes what waits for its name and payload.
 
-    `local` reaches waits of this instance only; `correlation_id` those of instances that bear it.
+    `local` reaches waits of this instance only; `correlation_id` those of instances that bear it. With
+    `sinks` it is told to those, as events of your own transactions are; its input is then its data.
     """
 
     properties = {
@@ -96,12 +97,14 @@ class PublishEvent(Activity):
         "input": Property("value"),
         "correlation_id": Property("value"),
         "local": Property("flag"),
+        "sinks": Property("texts"),
     }
     name: str
     payload: dict[str, Json] | None
     input: Json
     correlation_id: Json
     local: bool | None
+    sinks: list[str] | None
 
     def __init__(
         self,
@@ -111,6 +114,7 @@ class PublishEvent(Activity):
         input: Json = None,  # noqa: A002 - the word of the design
         correlation_id: Json = None,
         local: bool = False,
+        sinks: list[str] | None = None,
     ) -> None:
         super().__init__(
             name=name,
@@ -118,10 +122,30 @@ class PublishEvent(Activity):
             input=input,
             correlation_id=correlation_id,
             local=local or None,
+            sinks=sinks,
         )
 
+    def find_faults(self) -> list[tuple[str, str]]:
+        """Refuse sinks that there are none of, and what has no meaning for them."""
+        given: Json = self.sinks
+        if not isinstance(given, list):
+            return []
+        faults = []
+        unknown = [each for each in given if each not in SINKS]
+        if unknown or not given or len({str(each) for each in given}) < len(given):
+            faults.append(("sinks", f"names each of {', '.join(SINKS)} once at most, and one at least"))
+        if self.local:
+            faults.append(("local", "sinks are outside: an event for them is not local"))
+        if len(str(self.name)) > EVENT_CHARACTERS_MAX:
+            faults.append(("name", f"sinks take names of {EVENT_CHARACTERS_MAX} characters at most"))
+        return faults
+
     def enter(self, visit: Visit) -> None:
-        """Intend the stimulus and go on."""
+        """Intend the stimulus, or the event for the sinks, and go on."""
+        if self.sinks is not None:
+            visit.intend(self._event(visit, self.sinks))
+            visit.complete()
+            return
         given = visit.evaluate(self.input)
         if size_of(given) > INPUT_BYTES_MAX:
             raise ExpressionError(str(self.input), f"an event's input has at most {INPUT_BYTES_MAX} bytes")
@@ -138,6 +162,24 @@ class PublishEvent(Activity):
             )
         )
         visit.complete()
+
+    def _event(self, visit: Visit, sinks: list[str]) -> Intention:
+        data = {} if self.input is None else visit.evaluate(self.input)
+        if not isinstance(data, dict):
+            told = f"what sinks are told is an object, not {type(data).__name__}"
+            raise ExpressionError(str(self.input), told)
+        intention = intend_event(
+            derive_id("published", visit.execution.execution_id),
+            at=visit.at,
+            name=self.name,
+            data=data,
+            payload=take_payload(self.payload, visit) or None,
+            correlation_id=visit.evaluate_correlation_id(self.correlation_id),
+            sinks=sinks,
+        )
+        if size_of(intention.body) > EVENT_BYTES_MAX:
+            raise ExpressionError(str(self.input), f"an event has at most {EVENT_BYTES_MAX} bytes")
+        return intention
 
 
 class RunTask(Activity):
