@@ -15,6 +15,7 @@ from aftercommit.publish import publish, retract
 from aftercommit.redrive import redrive
 from aftercommit.tables import ItemRow
 from aftercommit.views import Page, list_dispatches, list_incidents
+from tests.integration.bulks import begin, parent_of, starts
 from tests.integration.faults import Crash, no_answer
 from tests.integration.world import effects
 
@@ -272,3 +273,14 @@ def test_a_retracted_workflow_is_met_again_by_a_redrive_once_it_is_back(world):
     redrive_it(item)
     world.settle(60)
     assert again(item).status == "done"
+
+
+def test_a_redriven_child_of_a_bulk_leaves_its_own_ending(world):
+    begin(world, parent_of(["a", "b"], workflow="later", concurrent_max=1))
+    world.settle(300)
+    first = starts(world)[0]
+    assert (first.status, first.outcome) == ("failed", "DispatchFailed")
+    world.publish(Workflow("later", inputs={"item": str, "index": int}, root=Sequence(), output="done"))
+    assert redrive_it(first).outcome is None
+    world.settle(300)
+    assert (again(first).outcome, again(first).output) == ("Completed", '"done"')

@@ -271,7 +271,8 @@ def load(head: HeadRow, *, leased: bool = True) -> Held:
             revision, leases = int(row.revision), int(row.leases)
     if not state.status.ended and state.bookmarks and not state.ready and not state.agenda:
         state.status = InstanceStatus.SUSPENDED  # the lease has overwritten it in the head
-    stalled = leases_of(head) - leases - 1
+    # One that has committed before it gave its lease back is counted by its rows, too.
+    stalled = max(0, leases_of(head) - leases - 1)
     return Held(head.tenant, head, definition, state, revision, stalled, snapshot_row)
 
 

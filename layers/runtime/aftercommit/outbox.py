@@ -323,7 +323,7 @@ def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
     ]
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
     uncounted = _still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
-    condition = undone & uncounted & _same_generation(item)
+    condition = undone & uncounted & _as_read(item)
     commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, condition)])
     _tell("attempt refused", "AttemptsRefused", item, failure)
     return False
@@ -355,10 +355,12 @@ def _has_child(item: ItemRow) -> bool:
     return bool(head.parent_item_id == item.item_id and head.parent_instance_id == item.owner_id)
 
 
-def _same_generation(item: ItemRow) -> Condition:
-    """Say that an item was not redriven since it was read; one without the counter is of the first."""
+def _as_read(item: ItemRow) -> Condition:
+    """Say that an item was neither redriven since it was read, nor taken over by another version."""
     same: Condition = ItemRow.generation == item.generation
-    return ItemRow.generation.does_not_exist() | same if int(item.generation) == 1 else same
+    if int(item.generation) == 1:  # one without the counter is of the first
+        same = ItemRow.generation.does_not_exist() | same
+    return same & (ItemRow.version == item.version) if is_occurrence(item) else same
 
 
 def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
@@ -387,8 +389,9 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         "failed",
         ItemRow(item.owner_key, item.item_id),
         actions,
-        # Closes: a start admitted meanwhile has its child; one redriven meanwhile has all its attempts again.
-        (ItemRow.status == ItemStatus.UNDONE.value) & _same_generation(item),
+        # Closes: a start admitted meanwhile has its child; one redriven meanwhile has all its attempts again,
+        # and so has a time of a schedule that another version has taken over.
+        (ItemRow.status == ItemStatus.UNDONE.value) & _as_read(item),
     )
     writes: list[Write] = [failed, *_next_occurrence(item, at)]
     if mark:

@@ -40,6 +40,8 @@ def redrive(tenant: str, owner_id: str, item_id: str) -> ItemRow:
         ItemRow.due_at.set(clock.to_text(clock.now())),
         ItemRow.attention_at.remove(),
         ItemRow.settled_at.remove(),
+        ItemRow.outcome.remove(),  # of one of a bulk: its child is to leave its own
+        ItemRow.output.remove(),
     ]
     row = ItemRow(item.owner_key, item.item_id)
     try:
