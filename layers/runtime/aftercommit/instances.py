@@ -23,6 +23,7 @@ from aftercommit.errors import (
     NewerFormError,
     NotFoundError,
     OvertakenError,
+    RefusedError,
     TryLaterError,
     UnreadableInstanceError,
 )
@@ -235,10 +236,23 @@ def load_leased(head: HeadRow) -> Held:
         release(head)
         raise
     except (MalformedRowError, NotFoundError) as error:
-        told = f"instance {head.instance_id} cannot be read: {error.message}"
-        record_unreadable(head.tenant, head.instance_id, told)
+        unreadable = _record_fault(head, error)
         release(head, HeadRow.due_at.set(clock.to_text(clock.now() + settings().ack_timeout_max_seconds)))
-        raise UnreadableInstanceError(told, field=error.field) from error
+        raise unreadable from error
+
+
+def load_unleased(head: HeadRow) -> Held:
+    """Load an instance whose lease another may hold; raises as `load_leased` does, with the same incident."""
+    try:
+        return load(head, leased=False)
+    except (MalformedRowError, NotFoundError) as error:
+        raise _record_fault(head, error) from error
+
+
+def _record_fault(head: HeadRow, error: RefusedError) -> UnreadableInstanceError:
+    told = f"instance {head.instance_id} cannot be read: {error.message}"
+    record_unreadable(head.tenant, head.instance_id, told)
+    return UnreadableInstanceError(told, field=error.field)
 
 
 def record_unreadable(tenant: str, instance_id: str, told: str) -> None:
