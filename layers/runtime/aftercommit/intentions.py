@@ -63,14 +63,23 @@ def as_part(start: Intention, join: Join, *, joins: bool) -> Intention:
 
 
 def find_bookmark(state: State, name: str) -> Bookmark | None:
-    """Return the bookmark of an id, or the one at which a dispatch is awaited that is named itself.
+    """Return the bookmark of an id, or the one at which a dispatch or a join is awaited that is named itself.
 
-    A dispatch whose row cannot be read does not tell its bookmark any more.
+    One whose row cannot be read does not tell its bookmark any more.
     """
     if name in state.bookmarks:
         return state.bookmarks[name]
-    waiting = (each for each in state.bookmarks.values() if each.waits_for == "child")
-    return next((each for each in waiting if derive_id("dispatch", each.execution_id) == name), None)
+    return next((each for each in state.bookmarks.values() if _awaited_at(state, each) == name), None)
+
+
+def _awaited_at(state: State, bookmark: Bookmark) -> str | None:
+    """Return the id of the item that a bookmark waits for, if that is a dispatch or a join."""
+    if bookmark.waits_for == "child":
+        return derive_id("dispatch", bookmark.execution_id)
+    if bookmark.waits_for == "children":
+        turn = state.executions[bookmark.execution_id].memory["turn"]
+        return join_name(derive_join_id(bookmark.execution_id), turn)
+    return None
 
 
 def take_along(intention: Intention) -> Intention:

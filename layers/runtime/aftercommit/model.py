@@ -141,6 +141,11 @@ class Bookmark:
         return written
 
 
+def join_from_json(written: dict[str, Json]) -> Join:
+    """Read a place in a bulk; raises NewerFormError for one with parts that this code would lose."""
+    return Join(**_check_known(written, Join, "a place"))
+
+
 @dataclass(slots=True)
 class Parent:
     """Who started an instance from inside a workflow; `bookmark_id` is set while that one waits for it."""
@@ -163,11 +168,10 @@ class Parent:
     def from_json(cls, written: dict[str, Json]) -> "Parent":
         """Read it back; raises NewerFormError for one with parts that this code would lose."""
         _check_known(written, cls, "a parent")
-        join = written.get("join")
         return cls(
             written["instance_id"],
             bookmark_id=written.get("bookmark_id"),
-            join=Join(**_check_known(join, Join, "a place")) if join else None,
+            join=join_from_json(written["join"]) if "join" in written else None,
         )
 
 
