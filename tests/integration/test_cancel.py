@@ -203,7 +203,9 @@ def test_the_timer_of_a_cancelled_instance_does_nothing(w):
 
 
 def test_i2_a_child_whose_definition_is_missing_is_cancelled_once_that_is_back(w):
-    w.publish(Workflow("kept", root=Event("never")), Workflow("keeping", root=DispatchWorkflow("kept", wait=True)))
+    w.publish(
+        Workflow("kept", root=Event("never")), Workflow("keeping", root=DispatchWorkflow("kept", wait=True))
+    )
     parent_id = w.dispatch("keeping")
     w.settle(60)
     [child] = [head for head in w.heads() if head.definition_id == "kept"]

@@ -26,7 +26,7 @@ from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load_unleased
 from aftercommit.intentions import intend_cancels_of
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
-from aftercommit.model import Cancel, ItemCommand, ItemStatus, Json, Outcome, instance_status
+from aftercommit.model import Cancel, Intention, ItemCommand, ItemStatus, Json, Outcome, instance_status
 from aftercommit.outbox import ack, body_of, item_put, settle, walk_parts, withdrawal
 from aftercommit.queue import Message, Sending, send
 from aftercommit.salvage import read_items
@@ -80,6 +80,9 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
     if body.get("all"):
         _cancel_along(item)
         return
+    if "parts" in body:
+        _make_parts(item, [Intention.from_json(each) for each in body["parts"]])
+        return
     if left := _cancel_each(item, body.get("more", [])):
         _cancel_each(item, [{"instance_id": item.instance_id, "item_id": body["item_id"]}])
         raise left[0]
@@ -100,19 +103,25 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
 
 
 def _cancel_along(item: ItemRow) -> None:
-    """Make an item for each few of the owner's dispatches that go with it; then this one is done itself.
+    """Make an item for each few of the owner's dispatches that go with it; the owner has ended: no more come.
 
-    The owner has ended, so there will be no more. The items' ids derive from the dispatches', so that of a
-    second telling, however far the first one came, only what is missing is made.
+    The items' ids derive from the dispatches'.
+    """
+    found = read_items(item.owner_key)
+    _make_parts(
+        item, intend_cancels_of([(row.instance_id, row.item_id) for row in found if _goes_along(row)])
+    )
+
+
+def _make_parts(item: ItemRow, parts: list[Intention]) -> None:
+    """Make an item of each part of a cancel; then that one is done itself.
+
+    Their ids are those of what they cancel, so that of a second telling, however far the first one came, only
+    what is missing is made.
     """
     at = clock.now()
-    found = read_items(item.owner_key)
-    dispatches = [(row.instance_id, row.item_id) for row in found if _goes_along(row)]
     absent = ItemRow.item_id.does_not_exist()  # closes: told twice
-    puts = [
-        Put("part", item_put(item.tenant, item.owner_id, each, at).row, absent)
-        for each in intend_cancels_of(dispatches)
-    ]
+    puts = [Put("part", item_put(item.tenant, item.owner_id, each, at).row, absent) for each in parts]
     for put in puts:
         with suppress(ConditionFailedError):
             commit([put])

@@ -19,6 +19,7 @@ from aftercommit.places import Join
 from aftercommit.schedules import next_of
 
 _CANCELS_MAX = 25  # children that one intention speaks of
+_CANCELS_APART_MAX = 2  # such intentions in one commit
 _EVENT = "event"
 OUTCOME_OF_ENDING = {
     InstanceStatus.COMPLETED: Outcome.COMPLETED,
@@ -253,6 +254,18 @@ def _intend_in_parts(pairs: list[dict[str, Json]], name: Callable[[int], str]) -
             body["more"] = more
         intentions.append(Intention(ItemCommand.CANCEL, derive_id("cancel", name(first)), body))
     return intentions
+
+
+def gather_cancels(instance_id: str, cancels: list[Intention]) -> list[Intention]:
+    """Return them as few intentions as one commit surely holds, whatever else it is full of.
+
+    The others are parts of one, whose delivery makes the items of them.
+    """
+    if len(cancels) <= _CANCELS_APART_MAX:
+        return cancels
+    parts = [each.to_json() for each in cancels]
+    body = {"instance_id": instance_id, "item_id": "", "parts": parts}
+    return [Intention(ItemCommand.CANCEL, derive_id("cancels", cancels[0].item_id), body)]
 
 
 def intend_bulk_cancel(instance_id: str, execution_id: str, turn: int) -> Intention:

@@ -417,9 +417,10 @@ class Intention:
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
     join?, cancel_with_parent?, depth}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token,
     value?} by the token of a task, which is looked at when it is delivered; for run: {instance_id}; for
-    cancel: {instance_id, item_id, more?, all?}, `more` being a list of such pairs, or of a bulk {instance_id,
-    item_id, join_id}; for stimulus: {stimulus, value?, correlation_id?, instance_id?}; for join: what
-    `joins.judge` reads; for event: {id, name, data, ts, user?, v?, meta?, payload?, correlation_id?, sinks?}.
+    cancel: {instance_id, item_id, more?, all?, parts?}, `more` being a list of such pairs, `parts` one of
+    cancels that go apart, or of a bulk {instance_id, item_id, join_id}; for stimulus: {stimulus, value?,
+    correlation_id?, instance_id?}; for join: what `joins.judge` reads; for event: {id, name, data, ts,
+    user?, v?, meta?, payload?, correlation_id?, sinks?}.
     """
 
     command: ItemCommand

@@ -257,7 +257,9 @@ class BulkDispatchWorkflows(Branching):
             self._cancel_others(visit)
         visit.memory["waits"] = False
         if lost:
-            visit.fault(Failure("JoinFailedError", f"the wait for children {self.workflow}: {value['message']}"))
+            visit.fault(
+                Failure("JoinFailedError", f"the wait for children {self.workflow}: {value['message']}")
+            )
             return
         if outcome == Outcome.FAULTED and outcome not in (self.on or {}):
             visit.fault(Failure("ChildrenFaultedError", self._describe_failures(visit, value)))
