@@ -7,7 +7,9 @@ import pytest
 from aftercommit import DispatchWorkflow, Sequence, Step, Workflow, clock, commands, var
 from aftercommit.activities import TYPES
 from aftercommit.cancel import cancel
+from aftercommit.client import dispatch_existing
 from aftercommit.definitions import load_definition
+from aftercommit.delete import delete
 from aftercommit.deliver import deliver
 from aftercommit.errors import NewerFormError
 from aftercommit.instances import find_whole, lease, leases_of, load_leased
@@ -249,3 +251,10 @@ def test_a_message_with_an_unknown_part_is_set_aside_and_its_item_is_sent_again(
     assert "urgency" in reason
     waiting.settle()
     assert set(waiting.statuses().values()) == {"completed"}
+
+
+@pytest.mark.parametrize("call", [dispatch_existing, delete])
+def test_a_call_for_an_instance_of_an_unknown_status_is_told_so(waiting, call):
+    waiting.set_raw(HeadRow, HEAD, status={"S": "hibernating"})
+    with pytest.raises(NewerFormError, match="hibernating"):
+        call("default", "p")

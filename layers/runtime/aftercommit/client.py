@@ -25,7 +25,7 @@ from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
-from aftercommit.model import InstanceStatus, Json, dumps, size_of
+from aftercommit.model import Json, dumps, instance_status, size_of
 from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
@@ -129,7 +129,7 @@ def dispatch_existing(tenant: str, instance_id: str) -> None:
     head = find_head(tenant, instance_id)
     if head is None or head.deleted_at:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
-    if InstanceStatus(head.status).ended:
+    if instance_status(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}", field="id")
     _hurry(tenant, instance_id, known_channel(head.channel))
 

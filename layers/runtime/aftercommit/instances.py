@@ -352,6 +352,11 @@ def rows_after(head: HeadRow) -> list[RevisionRow]:
 
 
 def replay(definition: Definition, state: State, row: RevisionRow) -> None:
-    """Fold a committed revision into a state."""
-    for each in json.loads(row.commands):
-        engine.advance(definition, state, command_from_json(each["command"]), clock.from_text(each["at"]))
+    """Fold a committed revision into a state; raises MalformedRowError for one that cannot be read."""
+    try:
+        written = json.loads(row.commands)
+        read = [(command_from_json(each["command"]), clock.from_text(each["at"])) for each in written]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedRowError(f"{row.row} cannot be read: {error!r}", field=row.row) from error
+    for command, at in read:
+        engine.advance(definition, state, command, at)
