@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError as RouteNotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -24,7 +25,7 @@ from aftercommit.errors import (
 )
 from aftercommit.functions import descriptors
 from aftercommit.http_parts import METHODS
-from aftercommit.limits import MESSAGE_CHARACTERS_MAX
+from aftercommit.limits import MESSAGE_CHARACTERS_MAX, VERSION_MAX
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
@@ -39,7 +40,14 @@ from aftercommit.operations import (
 )
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
 from aftercommit.redrive import redrive
-from aftercommit.requests import read_body, read_http_request, read_tenant
+from aftercommit.requests import (
+    check_key,
+    find_number,
+    read_body,
+    read_http_request,
+    read_idempotency_key,
+    read_tenant,
+)
 from aftercommit.settings import settings
 from aftercommit.views import (
     list_dead_letters,
@@ -57,6 +65,17 @@ from aftercommit.views import (
 EXECUTE_SECONDS = 25
 load_workflows(settings().workflows_module)
 app = APIGatewayHttpResolver()
+
+
+def check_names(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Any:
+    """Refuse a path that names what can have no row; tokens are read before anything is looked up by them."""
+    for name, value in app.request.path_parameters.items():
+        if name != "token":
+            check_key(value, name)
+    return next_middleware(app)
+
+
+app.use(middlewares=[check_names])
 
 
 @logger.inject_lambda_context
@@ -113,7 +132,10 @@ def _tenant() -> str:
 
 
 def _query(name: str) -> str | None:
-    return app.current_event.query_string_parameters.get(name)
+    value = app.current_event.query_string_parameters.get(name)
+    if value is not None and name != "cursor":  # a cursor holds several keys
+        check_key(value, name)
+    return value
 
 
 def _body(**known: str) -> dict[str, Any]:
@@ -130,7 +152,7 @@ def _start_request(definition_id: str) -> StartRequest:
         input=body.get("input", {}),
         correlation_id=body.get("correlation_id"),
         instance_id=body.get("instance_id"),
-        idempotency_key=event.headers.get("idempotency-key"),
+        idempotency_key=read_idempotency_key(event.headers),
         channel=body.get("channel"),
     )
 
@@ -156,14 +178,15 @@ def get_workflows() -> Response[str]:
 @app.get("/workflows/<id>")
 def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
     """Show a definition, or give it as a draft of it is put."""
-    version = _query("version")
-    if version is not None and (not version.isdecimal() or int(version) < 1):
-        raise MalformedRequestError("must be a whole number from 1", field="version")
+    asked = _query("version")
+    version = None if asked is None else find_number(asked, 1, VERSION_MAX)
+    if asked is not None and version is None:
+        raise MalformedRequestError(f"must be a whole number from 1 to {VERSION_MAX}", field="version")
     export = _query("export")
     if export not in (None, "true", "false"):
         raise MalformedRequestError("must be true or false", field="export")
     show = export_workflow if export == "true" else show_workflow
-    return _json(200, show(_tenant(), id, int(version) if version else None))
+    return _json(200, show(_tenant(), id, version))
 
 
 @app.put("/workflows/<id>")
@@ -307,7 +330,7 @@ def _told(body: dict[str, Any]) -> dict[str, Any]:
         "correlation_id": body.get("correlation_id"),
         "instance_id": body.get("instance_id"),
         "execution_id": body.get("execution_id"),
-        "idempotency_key": app.current_event.headers.get("idempotency-key"),
+        "idempotency_key": read_idempotency_key(app.current_event.headers),
     }
 
 
@@ -371,7 +394,7 @@ def any_endpoint() -> Response[str]:
     tenant = _tenant()
     event = app.current_event
     request = _http_request(event.path.removeprefix(_ENDPOINTS))
-    key = event.headers.get("idempotency-key")
+    key = read_idempotency_key(event.headers)
     found = answer(tenant, request, idempotency_key=key, deadline=clock.now() + EXECUTE_SECONDS)
     return _written(found.response) if found.response else _json(202, {"instance_id": found.instance_id})
 

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 
 from aftercommit.errors import MalformedRequestError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
-from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
+from aftercommit.limits import (
+    BODY_BYTES_MAX,
+    IDEMPOTENCY_KEY_CHARACTERS_MAX,
+    INPUT_BYTES_MAX,
+    KEY_BYTES_MAX,
+    NAME_CHARACTERS_MAX,
+)
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
 from aftercommit.tables import DEFAULT_TENANT
@@ -26,6 +32,33 @@ def read_tenant(headers: Mapping[str, str]) -> str:
     return tenant
 
 
+def read_idempotency_key(headers: Mapping[str, str]) -> str | None:
+    """Return the Idempotency-Key header, or None without one; raises MalformedRequestError.
+
+    An empty one is refused: it would be the same key for whoever forgot to fill it in.
+    """
+    key = {name.lower(): value for name, value in headers.items()}.get("idempotency-key")
+    if key is not None and (not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not _encodes(key)):
+        raise MalformedRequestError(
+            f"must have 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} characters", field="Idempotency-Key"
+        )
+    return key
+
+
+def check_key(text: str, field: str) -> None:
+    """Refuse what no key of a row can hold; raises MalformedRequestError."""
+    if len(text) > KEY_BYTES_MAX or not _encodes(text) or len(text.encode()) > KEY_BYTES_MAX:
+        raise MalformedRequestError(f"must have at most {KEY_BYTES_MAX} bytes of UTF-8", field=field)
+
+
+def find_number(text: str, lowest: int, highest: int) -> int | None:
+    """Return the whole number that a text is, or None if it is none within the bounds."""
+    # The length first: Python refuses to read thousands of digits.
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(highest))):
+        return None
+    return int(text) if lowest <= int(text) <= highest else None
+
+
 def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str]) -> dict[str, Json]:
     """Read a request body: a JSON object; `known` names its members, each `text`, `object` or `any`.
 
@@ -38,7 +71,11 @@ def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str
             raise MalformedRequestError("the body is no base64 of UTF-8", field="body") from None
     if not text:
         return {}
-    if len(text) > BODY_BYTES_MAX or len(text.encode()) > BODY_BYTES_MAX:
+    if len(text) > BODY_BYTES_MAX:
+        raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
+    if not _encodes(text):
+        raise MalformedRequestError("the body is no UTF-8", field="body")
+    if len(text.encode()) > BODY_BYTES_MAX:
         raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
     try:
         body = json.loads(text, parse_constant=_refuse_constant)
