@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError as RouteNotFoundError
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit import clock
@@ -20,6 +20,7 @@ from aftercommit.errors import (
     DefinitionRefusedError,
     MalformedRequestError,
     MethodNotAllowedError,
+    NotFoundError,
     RefusedError,
     TryLaterError,
 )
@@ -41,8 +42,8 @@ from aftercommit.operations import (
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
 from aftercommit.redrive import redrive
 from aftercommit.requests import (
-    check_key,
     find_number,
+    fits_key,
     read_body,
     read_http_request,
     read_idempotency_key,
@@ -68,10 +69,10 @@ app = APIGatewayHttpResolver()
 
 
 def check_names(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Any:
-    """Refuse a path that names what can have no row; tokens are read before anything is looked up by them."""
+    """Find nothing at a path that names what can have no row; tokens are read before any look-up."""
     for name, value in app.request.path_parameters.items():
-        if name != "token":
-            check_key(value, name)
+        if name != "token" and not fits_key(value):
+            raise NotFoundError(f"there is no such {name}: it is too long", field=name)
     return next_middleware(app)
 
 
@@ -133,8 +134,8 @@ def _tenant() -> str:
 
 def _query(name: str) -> str | None:
     value = app.current_event.query_string_parameters.get(name)
-    if value is not None and name != "cursor":  # a cursor holds several keys
-        check_key(value, name)
+    if value is not None and name != "cursor" and not fits_key(value):  # a cursor holds several keys
+        raise MalformedRequestError("is too long", field=name)
     return value
 
 

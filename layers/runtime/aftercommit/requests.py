@@ -45,10 +45,9 @@ def read_idempotency_key(headers: Mapping[str, str]) -> str | None:
     return key
 
 
-def check_key(text: str, field: str) -> None:
-    """Refuse what no key of a row can hold; raises MalformedRequestError."""
-    if len(text) > KEY_BYTES_MAX or not _encodes(text) or len(text.encode()) > KEY_BYTES_MAX:
-        raise MalformedRequestError(f"must have at most {KEY_BYTES_MAX} bytes of UTF-8", field=field)
+def fits_key(text: str) -> bool:
+    """Tell whether the key of a row can hold a text."""
+    return len(text) <= KEY_BYTES_MAX and _encodes(text) and len(text.encode()) <= KEY_BYTES_MAX
 
 
 def find_number(text: str, lowest: int, highest: int) -> int | None:
