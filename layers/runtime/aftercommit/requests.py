@@ -46,15 +46,29 @@ def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str
         raise MalformedRequestError("the body is no JSON", field="body") from None
     if not isinstance(body, dict):
         raise MalformedRequestError("the body must be an object", field="body")
+    return _read_members(body, known, "")
+
+
+def read_items(body: dict[str, Json], known: Mapping[str, str], limit: int) -> list[dict[str, Json]]:
+    """Return the `items` of a body, objects with the members `known`; raises MalformedRequestError."""
+    items = body.get("items")
+    if not isinstance(items, list) or not 1 <= len(items) <= limit:
+        raise MalformedRequestError(f"must be a list of 1 to {limit} objects", field="items")
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise MalformedRequestError("must be an object", field=f"items[{index}]")
+    return [_read_members(item, known, f"items[{index}].") for index, item in enumerate(items)]
+
+
+def _read_members(body: dict[str, Json], known: Mapping[str, str], place: str) -> dict[str, Json]:
     for name, value in body.items():
-        _check_member(name, value, known)
+        if name not in known:
+            raise MalformedRequestError(f"unknown; expected {', '.join(sorted(known))}", field=place + name)
+        _check_member(place + name, value, known[name])
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _check_member(name: str, value: Json, known: Mapping[str, str]) -> None:
-    if name not in known:
-        raise MalformedRequestError(f"unknown; expected {', '.join(sorted(known))}", field=name)
-    kind = known[name]
+def _check_member(name: str, value: Json, kind: str) -> None:
     if value is None or kind == "any":
         return
     if kind == "object":
