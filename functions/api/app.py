@@ -39,7 +39,7 @@ from aftercommit.operations import (
 )
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
 from aftercommit.redrive import redrive
-from aftercommit.requests import read_body, read_http_request, read_items, read_tenant
+from aftercommit.requests import find_tenant, read_body, read_http_request, read_items, read_tenant
 from aftercommit.settings import settings
 from aftercommit.views import (
     list_dead_letters,
@@ -116,8 +116,14 @@ def failed(_: Exception) -> Response[str]:
     return _error(500, "internal", "something went wrong; the log has the details")
 
 
+def _claims() -> dict[str, Any] | None:
+    """Return what the caller's token says; None where requests are signed instead, or public."""
+    authorizer = app.current_event["requestContext"].get("authorizer") or {}
+    return authorizer["jwt"].get("claims", {}) if "jwt" in authorizer else None
+
+
 def _tenant() -> str:
-    return read_tenant(app.current_event.headers)
+    return read_tenant(app.current_event.headers, _claims())
 
 
 def _query(name: str) -> str | None:
@@ -410,7 +416,8 @@ def any_endpoint() -> Response[str]:
 def any_callback(token: str) -> Response[str]:
     """Take the call of a callback address, once."""
     # Not the path as it was called: it holds the token.
-    call_back(_tenant(), token, _http_request("callbacks"))
+    tenant = find_tenant(app.current_event.headers, _claims())
+    call_back(tenant, token, _http_request("callbacks"))
     return _json(202, {})
 
 
