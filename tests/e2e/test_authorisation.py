@@ -135,6 +135,7 @@ def issuer():
     thread.start()
     yield issuer
     issuer.server.shutdown()
+    issuer.server.server_close()
     thread.join()
 
 

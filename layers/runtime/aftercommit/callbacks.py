@@ -3,7 +3,7 @@
 from aftercommit.definition import find_name_fault
 from aftercommit.errors import NotFoundError
 from aftercommit.instances import find_head, find_whole
-from aftercommit.model import InstanceStatus, Intention, ItemCommand, Json
+from aftercommit.model import Intention, ItemCommand, Json, instance_status
 from aftercommit.outbox import item_put
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.tokens import find_parts, is_same, prove, prove_callback
@@ -49,7 +49,7 @@ def read_callback_token(tenant: str | None, token: str) -> tuple[HeadRow, str]:
         raise refused
     tenant, instance_id, name, proof = parts
     head = find_head(tenant, instance_id)
-    if head is None or head.deleted_at or InstanceStatus(head.status).ended:
+    if head is None or head.deleted_at or instance_status(head.status).ended:
         raise refused
     if not head.secret or not is_same(proof, prove_callback(tenant, instance_id, name, head.secret)):
         raise refused
