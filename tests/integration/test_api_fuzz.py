@@ -15,9 +15,11 @@ from tests.integration.template import load_template
 from tests.integration.waits import tasker
 
 ROUTES = sorted(
-    each["Properties"]["RouteKey"]
-    for each in load_template()["Resources"].values()
-    if each["Type"] == "AWS::ApiGatewayV2::Route"
+    {
+        each["Properties"]["RouteKey"]
+        for each in load_template()["Resources"].values()
+        if each["Type"] == "AWS::ApiGatewayV2::Route"
+    }
 )
 LONG = 3_000  # API Gateway takes 10,240 bytes of path and headers
 ODD = [
@@ -56,7 +58,7 @@ CURSORS = [
 NUMBERS = [0, -1, 10**15, 10**50, 10**4_000, 1e308, -0.0, 2**63, True]
 MEMBERS = (
     *("input", "payload", "name", "correlation_id", "instance_id", "execution_id", "channel"),
-    *("id", "version", "inputs", "root", "output", "options"),
+    *("id", "version", "inputs", "root", "output", "options", "items"),
 )
 PARAMETERS = (
     *("limit", "status", "command", "definition_id", "correlation_id", "owner_id", "version", "export", "x"),

@@ -101,3 +101,5 @@ PAGE_BYTES_MAX = 2 * 1024 * 1024
 TOKEN_CHARACTERS_MAX = 1_000  # a callback token names an instance, a bookmark and its proof
 DEFINITION_BYTES_MAX = 350 * 1024
 PAGE_MAX = 100
+# Starts in one call: each takes a few requests to the database, and a call has 29 seconds.
+BULK_REQUESTS_MAX = 100

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from aftercommit.errors import MalformedRequestError, TooLargeError
+from aftercommit.errors import ForbiddenError, MalformedRequestError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
 from aftercommit.limits import (
     BODY_BYTES_MAX,
@@ -16,6 +16,7 @@ from aftercommit.limits import (
 )
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
+from aftercommit.settings import settings
 from aftercommit.tables import DEFAULT_TENANT
 
 _TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
@@ -24,11 +25,28 @@ _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "x-a
 _SIGNATURE_PREFIX = "x-amz-"  # of a query that is signed
 
 
-def read_tenant(headers: Mapping[str, str]) -> str:
-    """Return the tenant that the X-Tenant-Id header names; `default` without one."""
-    tenant = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id", DEFAULT_TENANT)
-    if not _TENANT_PATTERN.fullmatch(tenant):
+def read_tenant(headers: Mapping[str, str], claims: Mapping[str, Json] | None) -> str:
+    """Return the tenant that a caller acts for; see `find_tenant`; `default` if none is named."""
+    return find_tenant(headers, claims) or DEFAULT_TENANT
+
+
+def find_tenant(headers: Mapping[str, str], claims: Mapping[str, Json] | None) -> str | None:
+    """Return the tenant that a caller names.
+
+    A bearer of a token acts for the tenant that its claim names, and for no other: ForbiddenError. Without
+    `claims` requests are signed, and the X-Tenant-Id header counts.
+    """
+    named = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id")
+    if named is not None and not _TENANT_PATTERN.fullmatch(named):
         raise MalformedRequestError("must be 1 to 64 lower-case letters, digits or '-'", field="X-Tenant-Id")
+    if claims is None:
+        return named
+    claim = settings().tenant_claim
+    tenant = claims.get(claim)
+    if not isinstance(tenant, str) or not _TENANT_PATTERN.fullmatch(tenant):
+        raise ForbiddenError(f"the token has no claim {claim!r} that names a tenant", field="Authorization")
+    if named not in (None, tenant):
+        raise ForbiddenError("the token is for another tenant", field="X-Tenant-Id")
     return tenant
 
 
@@ -82,15 +100,29 @@ def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str
         raise MalformedRequestError("the body is no JSON", field="body") from None
     if not isinstance(body, dict):
         raise MalformedRequestError("the body must be an object", field="body")
+    return _read_members(body, known, "")
+
+
+def read_items(body: dict[str, Json], known: Mapping[str, str], limit: int) -> list[dict[str, Json]]:
+    """Return the `items` of a body, objects with the members `known`; raises MalformedRequestError."""
+    items = body.get("items")
+    if not isinstance(items, list) or not 1 <= len(items) <= limit:
+        raise MalformedRequestError(f"must be a list of 1 to {limit} objects", field="items")
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise MalformedRequestError("must be an object", field=f"items[{index}]")
+    return [_read_members(item, known, f"items[{index}].") for index, item in enumerate(items)]
+
+
+def _read_members(body: dict[str, Json], known: Mapping[str, str], place: str) -> dict[str, Json]:
     for name, value in body.items():
-        _check_member(name, value, known)
+        if name not in known:
+            raise MalformedRequestError(f"unknown; expected {', '.join(sorted(known))}", field=place + name)
+        _check_member(place + name, value, known[name])
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _check_member(name: str, value: Json, known: Mapping[str, str]) -> None:
-    if name not in known:
-        raise MalformedRequestError(f"unknown; expected {', '.join(sorted(known))}", field=name)
-    kind = known[name]
+def _check_member(name: str, value: Json, kind: str) -> None:
     if value is None or kind == "any":
         return
     if kind == "object":
