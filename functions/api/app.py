@@ -5,13 +5,14 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError as RouteNotFoundError
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit import clock
 from aftercommit.backlog import list_open_stimuli, list_outbox
 from aftercommit.cancel import cancel
 from aftercommit.catalogue import describe_types
-from aftercommit.client import StartRequest, dispatch, dispatch_existing, execute
+from aftercommit.client import StartRequest, bulk_dispatch, dispatch, dispatch_existing, execute
 from aftercommit.definition_views import export_workflow, show_workflow, show_workflows
 from aftercommit.delete import delete
 from aftercommit.endpoints import answer
@@ -19,12 +20,13 @@ from aftercommit.errors import (
     DefinitionRefusedError,
     MalformedRequestError,
     MethodNotAllowedError,
+    NotFoundError,
     RefusedError,
     TryLaterError,
 )
 from aftercommit.functions import descriptors
 from aftercommit.http_parts import METHODS
-from aftercommit.limits import MESSAGE_CHARACTERS_MAX
+from aftercommit.limits import BULK_REQUESTS_MAX, MESSAGE_CHARACTERS_MAX, VERSION_MAX
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
@@ -39,7 +41,16 @@ from aftercommit.operations import (
 )
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
 from aftercommit.redrive import redrive
-from aftercommit.requests import read_body, read_http_request, read_tenant
+from aftercommit.requests import (
+    find_number,
+    find_tenant,
+    fits_key,
+    read_body,
+    read_http_request,
+    read_idempotency_key,
+    read_items,
+    read_tenant,
+)
 from aftercommit.settings import settings
 from aftercommit.views import (
     list_dead_letters,
@@ -57,6 +68,17 @@ from aftercommit.views import (
 EXECUTE_SECONDS = 25
 load_workflows(settings().workflows_module)
 app = APIGatewayHttpResolver()
+
+
+def check_names(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Any:
+    """Find nothing at a path that names what can have no row; tokens are read before any look-up."""
+    for name, value in app.request.path_parameters.items():
+        if name != "token" and not fits_key(value):
+            raise NotFoundError(f"there is no such {name}: it is too long", field=name)
+    return next_middleware(app)
+
+
+app.use(middlewares=[check_names])
 
 
 @logger.inject_lambda_context
@@ -77,12 +99,7 @@ def _error(status: int, code: str, message: str, **more: Any) -> Response[str]:
 @app.exception_handler(RefusedError)
 def refused(error: RefusedError) -> Response[str]:
     """Tell the caller what to change."""
-    more: dict[str, Any] = {"field": error.field} if error.field else {}
-    if isinstance(error, DefinitionRefusedError):
-        more["faults"] = [
-            {"path": path, "message": message[:MESSAGE_CHARACTERS_MAX]} for path, message in error.faults
-        ]
-    response = _error(error.status, error.code, error.message[:MESSAGE_CHARACTERS_MAX], **more)
+    response = _json(error.status, {"error": _describe(error)})
     if isinstance(error, MethodNotAllowedError):
         response.headers["Allow"] = ", ".join(error.methods)
     return response
@@ -91,8 +108,21 @@ def refused(error: RefusedError) -> Response[str]:
 @app.exception_handler(TryLaterError)
 def try_later(error: TryLaterError) -> Response[str]:
     """Ask the caller to come again."""
-    logger.warning("try later", extra={"reason": str(error)})
-    return _error(503, "try_later", "the database is busy; send the same request again")
+    return _json(503, {"error": _describe(error)})
+
+
+def _describe(error: RefusedError | TryLaterError) -> dict[str, Any]:
+    if isinstance(error, TryLaterError):
+        logger.warning("try later", extra={"reason": str(error)})
+        return {"code": "try_later", "message": "the database is busy; send the same request again"}
+    told: dict[str, Any] = {"code": error.code, "message": error.message[:MESSAGE_CHARACTERS_MAX]}
+    if error.field:
+        told["field"] = error.field
+    if isinstance(error, DefinitionRefusedError):
+        told["faults"] = [
+            {"path": path, "message": message[:MESSAGE_CHARACTERS_MAX]} for path, message in error.faults
+        ]
+    return told
 
 
 @app.exception_handler(RouteNotFoundError)
@@ -108,12 +138,21 @@ def failed(_: Exception) -> Response[str]:
     return _error(500, "internal", "something went wrong; the log has the details")
 
 
+def _claims() -> dict[str, Any] | None:
+    """Return what the caller's token says; None where requests are signed instead, or public."""
+    authorizer = app.current_event["requestContext"].get("authorizer") or {}
+    return authorizer["jwt"].get("claims", {}) if "jwt" in authorizer else None
+
+
 def _tenant() -> str:
-    return read_tenant(app.current_event.headers)
+    return read_tenant(app.current_event.headers, _claims())
 
 
 def _query(name: str) -> str | None:
-    return app.current_event.query_string_parameters.get(name)
+    value = app.current_event.query_string_parameters.get(name)
+    if value is not None and name != "cursor" and not fits_key(value):  # a cursor holds several keys
+        raise MalformedRequestError("is too long", field=name)
+    return value
 
 
 def _body(**known: str) -> dict[str, Any]:
@@ -121,16 +160,22 @@ def _body(**known: str) -> dict[str, Any]:
     return read_body(event.body, base64_encoded=bool(event.is_base64_encoded), known=known)
 
 
+_START = {"input": "object", "correlation_id": "text", "instance_id": "text", "channel": "text"}
+
+
 def _start_request(definition_id: str) -> StartRequest:
-    event = app.current_event
-    body = _body(input="object", correlation_id="text", instance_id="text", channel="text")
+    key = read_idempotency_key(app.current_event.headers)
+    return _start_of(definition_id, _body(**_START), key)
+
+
+def _start_of(definition_id: str, body: dict[str, Any], idempotency_key: str | None) -> StartRequest:
     return StartRequest(
         tenant=_tenant(),
         definition_id=definition_id,
         input=body.get("input", {}),
         correlation_id=body.get("correlation_id"),
         instance_id=body.get("instance_id"),
-        idempotency_key=event.headers.get("idempotency-key"),
+        idempotency_key=idempotency_key,
         channel=body.get("channel"),
     )
 
@@ -156,14 +201,15 @@ def get_workflows() -> Response[str]:
 @app.get("/workflows/<id>")
 def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
     """Show a definition, or give it as a draft of it is put."""
-    version = _query("version")
-    if version is not None and (not version.isdecimal() or int(version) < 1):
-        raise MalformedRequestError("must be a whole number from 1", field="version")
+    asked = _query("version")
+    version = None if asked is None else find_number(asked, 1, VERSION_MAX)
+    if asked is not None and version is None:
+        raise MalformedRequestError(f"must be a whole number from 1 to {VERSION_MAX}", field="version")
     export = _query("export")
     if export not in (None, "true", "false"):
         raise MalformedRequestError("must be true or false", field="export")
     show = export_workflow if export == "true" else show_workflow
-    return _json(200, show(_tenant(), id, int(version) if version else None))
+    return _json(200, show(_tenant(), id, version))
 
 
 @app.put("/workflows/<id>")
@@ -190,6 +236,23 @@ def post_retract(id: str) -> Response[str]:  # noqa: A002
 def post_dispatch(id: str) -> Response[str]:  # noqa: A002
     """Start in the background."""
     return _json(202, {"instance_id": dispatch(_start_request(id))})
+
+
+@app.post("/workflows/<id>/bulk-dispatch")
+def post_bulk_dispatch(id: str) -> Response[str]:  # noqa: A002
+    """Start several in the background; one that is refused stops none of the others."""
+    items = read_items(_body(items="any"), _START, BULK_REQUESTS_MAX)
+    key = read_idempotency_key(app.current_event.headers)
+    requests = [
+        # Each its own key, so that sending them again starts only those that were not stored.
+        _start_of(id, item, f"{key}#{index}" if key else None)
+        for index, item in enumerate(items)
+    ]
+    results = [
+        {"instance_id": each} if isinstance(each, str) else {"error": _describe(each)}
+        for each in bulk_dispatch(requests)
+    ]
+    return _json(202, {"results": results})
 
 
 @app.post("/workflows/<id>/execute")
@@ -307,7 +370,7 @@ def _told(body: dict[str, Any]) -> dict[str, Any]:
         "correlation_id": body.get("correlation_id"),
         "instance_id": body.get("instance_id"),
         "execution_id": body.get("execution_id"),
-        "idempotency_key": app.current_event.headers.get("idempotency-key"),
+        "idempotency_key": read_idempotency_key(app.current_event.headers),
     }
 
 
@@ -371,7 +434,7 @@ def any_endpoint() -> Response[str]:
     tenant = _tenant()
     event = app.current_event
     request = _http_request(event.path.removeprefix(_ENDPOINTS))
-    key = event.headers.get("idempotency-key")
+    key = read_idempotency_key(event.headers)
     found = answer(tenant, request, idempotency_key=key, deadline=clock.now() + EXECUTE_SECONDS)
     return _written(found.response) if found.response else _json(202, {"instance_id": found.instance_id})
 
@@ -380,7 +443,8 @@ def any_endpoint() -> Response[str]:
 def any_callback(token: str) -> Response[str]:
     """Take the call of a callback address, once."""
     # Not the path as it was called: it holds the token.
-    call_back(_tenant(), token, _http_request("callbacks"))
+    tenant = find_tenant(app.current_event.headers, _claims())
+    call_back(tenant, token, _http_request("callbacks"))
     return _json(202, {})
 
 

@@ -253,8 +253,17 @@ def test_a_message_with_an_unknown_part_is_set_aside_and_its_item_is_sent_again(
     assert set(waiting.statuses().values()) == {"completed"}
 
 
-@pytest.mark.parametrize("call", [dispatch_existing, delete])
-def test_a_call_for_an_instance_of_an_unknown_status_is_told_so(waiting, call):
-    waiting.set_raw(HeadRow, HEAD, status={"S": "hibernating"})
-    with pytest.raises(NewerFormError, match="hibernating"):
-        call("default", "p")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: dispatch_existing("default", "p"),
+        lambda: delete("default", "p"),
+        lambda: cancel("default", "p", "enough"),
+    ],
+    ids=["run", "delete", "cancel"],
+)
+def test_a_caller_is_asked_to_come_again_for_an_instance_of_a_status_that_only_newer_code_knows(waiting, ask):
+    waiting.set_raw(HeadRow, {"instance_key": "default#p", "row": "head"}, status={"S": "dormant"})
+    with pytest.raises(NewerFormError):
+        ask()
+    assert waiting.head("p").status == "dormant"

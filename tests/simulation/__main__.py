@@ -20,7 +20,7 @@ from tests.simulation.runs import Result, Run, calm_runs, enumerate_runs, random
 from tests.simulation.weather import CALM, ROUGH, WEATHERS
 from tests.simulation.world import STARTED_AT
 
-RANDOM_RUNS = 1_000
+RANDOM_RUNS = 2_000
 SHOWN_MAX = 20
 
 

@@ -37,16 +37,17 @@ def callback_put(tenant: str, token: str, value: Json, at: float) -> Put:
     return Put("callback", put.row, ItemRow.item_id.does_not_exist())  # closes: the token was used
 
 
-def read_callback_token(tenant: str, token: str) -> tuple[HeadRow, str]:
+def read_callback_token(tenant: str | None, token: str) -> tuple[HeadRow, str]:
     """Return (head, callback's name) of a token that is good for this tenant; raises NotFoundError.
 
-    Good are those of an instance that has not ended, whether or not it waits already.
+    A caller who names no tenant has the token's own: it is proof enough. Good are those of an instance that
+    has not ended, whether or not it waits already.
     """
     refused = NotFoundError("no such callback", field="token")
     parts = find_parts(token)
-    if parts is None or parts[0] != tenant or find_name_fault(parts[1]):
+    if parts is None or tenant not in (None, parts[0]) or find_name_fault(parts[1]):
         raise refused
-    _, instance_id, name, proof = parts
+    tenant, instance_id, name, proof = parts
     head = find_head(tenant, instance_id)
     if head is None or head.deleted_at or instance_status(head.status).ended:
         raise refused

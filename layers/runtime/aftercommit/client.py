@@ -18,8 +18,10 @@ from aftercommit.errors import (
     MalformedRequestError,
     NotFoundError,
     OvertakenError,
+    RefusedError,
     TooLargeError,
     TryLaterError,
+    UnwritableError,
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
@@ -75,15 +77,45 @@ def dispatch(request: StartRequest) -> str:
     The same request under the same Idempotency-Key or instance id starts nothing again. Raises RefusedError
     of the fitting kind.
     """
+    instance_id, is_new = _store(request)
+    if is_new:
+        _hurry([_hint(request, instance_id)])
+    return instance_id
+
+
+def bulk_dispatch(requests: list[StartRequest]) -> list[str | RefusedError | TryLaterError]:
+    """Start instances in the background; returns, in their order, each one's id, or why it was not stored.
+
+    One that is refused stops none of the others.
+    """
+    results: list[str | RefusedError | TryLaterError] = []
+    hints = []
+    for request in requests:
+        try:
+            instance_id, is_new = _store(request)
+        except (RefusedError, TryLaterError) as error:
+            results.append(error)
+            continue
+        except UnwritableError as error:
+            results.append(RefusedError(str(error)))
+            continue
+        results.append(instance_id)
+        if is_new:
+            hints.append(_hint(request, instance_id))
+    _hurry(hints)
+    return results
+
+
+def _store(request: StartRequest) -> tuple[str, bool]:
+    """Store a pending instance; returns its id, and whether this request has made it."""
     birth = _prepare(request)
     queue_url_of(request.channel)
     try:
         commit_birth([*birth_puts(birth, clock.now())])
     except ConditionFailedError:
         _meet_existing(request, birth)
-    else:
-        _hurry(birth.tenant, birth.instance_id, request.channel)
-    return birth.instance_id
+        return birth.instance_id, False
+    return birth.instance_id, True
 
 
 def execute(request: StartRequest, *, deadline: float) -> str:
@@ -131,13 +163,18 @@ def dispatch_existing(tenant: str, instance_id: str) -> None:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
     if instance_status(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}", field="id")
-    _hurry(tenant, instance_id, known_channel(head.channel))
+    _hurry([Sending(Message(tenant, instance_id=instance_id), channel=known_channel(head.channel))])
 
 
-def _hurry(tenant: str, instance_id: str, channel: str | None) -> None:
-    for failed in send([Sending(Message(tenant, instance_id=instance_id), channel=channel)]):
+def _hint(request: StartRequest, instance_id: str) -> Sending:
+    return Sending(Message(request.tenant, instance_id=instance_id), channel=request.channel)
+
+
+def _hurry(hints: list[Sending]) -> None:
+    for hint, failed in zip(hints, send(hints), strict=True):
         if failed:  # the caller's 202 holds all the same: the sweep finds what is pending
-            logger.warning("hint not sent", extra={"instance_id": instance_id, "reason": str(failed)})
+            told = {"instance_id": hint.message.instance_id, "reason": str(failed)}
+            logger.warning("hint not sent", extra=told)
 
 
 def _prepare(request: StartRequest) -> Birth:

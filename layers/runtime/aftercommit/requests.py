@@ -5,11 +5,18 @@ import json
 import re
 from collections.abc import Mapping
 
-from aftercommit.errors import MalformedRequestError, TooLargeError
+from aftercommit.errors import ForbiddenError, MalformedRequestError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
-from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
+from aftercommit.limits import (
+    BODY_BYTES_MAX,
+    IDEMPOTENCY_KEY_CHARACTERS_MAX,
+    INPUT_BYTES_MAX,
+    KEY_BYTES_MAX,
+    NAME_CHARACTERS_MAX,
+)
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
+from aftercommit.settings import settings
 from aftercommit.tables import DEFAULT_TENANT
 
 _TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
@@ -18,12 +25,55 @@ _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "x-a
 _SIGNATURE_PREFIX = "x-amz-"  # of a query that is signed
 
 
-def read_tenant(headers: Mapping[str, str]) -> str:
-    """Return the tenant that the X-Tenant-Id header names; `default` without one."""
-    tenant = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id", DEFAULT_TENANT)
-    if not _TENANT_PATTERN.fullmatch(tenant):
+def read_tenant(headers: Mapping[str, str], claims: Mapping[str, Json] | None) -> str:
+    """Return the tenant that a caller acts for; see `find_tenant`; `default` if none is named."""
+    return find_tenant(headers, claims) or DEFAULT_TENANT
+
+
+def find_tenant(headers: Mapping[str, str], claims: Mapping[str, Json] | None) -> str | None:
+    """Return the tenant that a caller names.
+
+    A bearer of a token acts for the tenant that its claim names, and for no other: ForbiddenError. Without
+    `claims` requests are signed, and the X-Tenant-Id header counts.
+    """
+    named = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id")
+    if named is not None and not _TENANT_PATTERN.fullmatch(named):
         raise MalformedRequestError("must be 1 to 64 lower-case letters, digits or '-'", field="X-Tenant-Id")
+    if claims is None:
+        return named
+    claim = settings().tenant_claim
+    tenant = claims.get(claim)
+    if not isinstance(tenant, str) or not _TENANT_PATTERN.fullmatch(tenant):
+        raise ForbiddenError(f"the token has no claim {claim!r} that names a tenant", field="Authorization")
+    if named not in (None, tenant):
+        raise ForbiddenError("the token is for another tenant", field="X-Tenant-Id")
     return tenant
+
+
+def read_idempotency_key(headers: Mapping[str, str]) -> str | None:
+    """Return the Idempotency-Key header, or None without one; raises MalformedRequestError.
+
+    An empty one is refused: it would be the same key for whoever forgot to fill it in.
+    """
+    key = {name.lower(): value for name, value in headers.items()}.get("idempotency-key")
+    if key is not None and (not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not _encodes(key)):
+        raise MalformedRequestError(
+            f"must have 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} characters", field="Idempotency-Key"
+        )
+    return key
+
+
+def fits_key(text: str) -> bool:
+    """Tell whether the key of a row can hold a text."""
+    return len(text) <= KEY_BYTES_MAX and _encodes(text) and len(text.encode()) <= KEY_BYTES_MAX
+
+
+def find_number(text: str, lowest: int, highest: int) -> int | None:
+    """Return the whole number that a text is, or None if it is none within the bounds."""
+    # The length first: Python refuses to read thousands of digits.
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(highest))):
+        return None
+    return int(text) if lowest <= int(text) <= highest else None
 
 
 def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str]) -> dict[str, Json]:
@@ -38,7 +88,11 @@ def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str
             raise MalformedRequestError("the body is no base64 of UTF-8", field="body") from None
     if not text:
         return {}
-    if len(text) > BODY_BYTES_MAX or len(text.encode()) > BODY_BYTES_MAX:
+    if len(text) > BODY_BYTES_MAX:
+        raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
+    if not _encodes(text):
+        raise MalformedRequestError("the body is no UTF-8", field="body")
+    if len(text.encode()) > BODY_BYTES_MAX:
         raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
     try:
         body = json.loads(text, parse_constant=_refuse_constant)
@@ -46,15 +100,29 @@ def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str
         raise MalformedRequestError("the body is no JSON", field="body") from None
     if not isinstance(body, dict):
         raise MalformedRequestError("the body must be an object", field="body")
+    return _read_members(body, known, "")
+
+
+def read_items(body: dict[str, Json], known: Mapping[str, str], limit: int) -> list[dict[str, Json]]:
+    """Return the `items` of a body, objects with the members `known`; raises MalformedRequestError."""
+    items = body.get("items")
+    if not isinstance(items, list) or not 1 <= len(items) <= limit:
+        raise MalformedRequestError(f"must be a list of 1 to {limit} objects", field="items")
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise MalformedRequestError("must be an object", field=f"items[{index}]")
+    return [_read_members(item, known, f"items[{index}].") for index, item in enumerate(items)]
+
+
+def _read_members(body: dict[str, Json], known: Mapping[str, str], place: str) -> dict[str, Json]:
     for name, value in body.items():
-        _check_member(name, value, known)
+        if name not in known:
+            raise MalformedRequestError(f"unknown; expected {', '.join(sorted(known))}", field=place + name)
+        _check_member(place + name, value, known[name])
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _check_member(name: str, value: Json, known: Mapping[str, str]) -> None:
-    if name not in known:
-        raise MalformedRequestError(f"unknown; expected {', '.join(sorted(known))}", field=name)
-    kind = known[name]
+def _check_member(name: str, value: Json, kind: str) -> None:
     if value is None or kind == "any":
         return
     if kind == "object":
