@@ -56,6 +56,10 @@ simulate: dev-environment ## Crash at every write of every scenario, then at ran
 e2e: setup ## Test a stack deployed on this machine (ARGS="..." goes to pytest)
 	@$(RUN) -m pytest tests/e2e $(ARGS)
 
+.PHONY: openapi
+openapi: dev-environment ## Write the description of the HTTP API to docs/openapi.json
+	@$(RUN) scripts/openapi.py
+
 .PHONY: bench
 bench: dev-environment ## Count requests, units, time and dollars per workload, into bench/results/
 	@$(RUN) -m bench $(ARGS)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError as RouteNotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -24,7 +25,7 @@ from aftercommit.errors import (
 )
 from aftercommit.functions import descriptors
 from aftercommit.http_parts import METHODS
-from aftercommit.limits import BULK_REQUESTS_MAX, MESSAGE_CHARACTERS_MAX
+from aftercommit.limits import BULK_REQUESTS_MAX, CURSOR_CHARACTERS_MAX, MESSAGE_CHARACTERS_MAX
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
@@ -39,9 +40,18 @@ from aftercommit.operations import (
 )
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
 from aftercommit.redrive import redrive
-from aftercommit.requests import read_body, read_http_request, read_items, read_tenant
+from aftercommit.requests import (
+    check_path,
+    read_body,
+    read_http_request,
+    read_items,
+    read_number,
+    read_parameter,
+    read_tenant,
+)
 from aftercommit.settings import settings
 from aftercommit.views import (
+    Page,
     list_dead_letters,
     list_dispatches,
     list_incidents,
@@ -116,12 +126,27 @@ def failed(_: Exception) -> Response[str]:
     return _error(500, "internal", "something went wrong; the log has the details")
 
 
+def bound_path(resolver: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
+    """Refuse a path that names what can be nowhere, before anything looks for it."""
+    check_path(resolver.current_event.path)
+    response: Response[str] = next_middleware(resolver)
+    return response
+
+
+app.use(middlewares=[bound_path])
+
+
 def _tenant() -> str:
     return read_tenant(app.current_event.headers)
 
 
 def _query(name: str) -> str | None:
-    return app.current_event.query_string_parameters.get(name)
+    return read_parameter(app.current_event.query_string_parameters.get(name), name)
+
+
+def _page() -> Page:
+    cursor = app.current_event.query_string_parameters.get("cursor")
+    return read_page(_query("limit"), read_parameter(cursor, "cursor", most=CURSOR_CHARACTERS_MAX))
 
 
 def _body(**known: str) -> dict[str, Any]:
@@ -154,6 +179,14 @@ def health() -> Response[str]:
     return _json(200, {"status": "ok"})
 
 
+@app.get("/openapi.json")
+def get_openapi() -> Response[str]:
+    """Give the description of all routes."""
+    from aftercommit.openapi import describe_api  # few cold starts need it  # noqa: PLC0415
+
+    return _json(200, describe_api())
+
+
 @app.get("/activities")
 def get_activities() -> Response[str]:
     """List the activity functions of the deployed code, and the activity types, with their JSON Schemas."""
@@ -170,13 +203,11 @@ def get_workflows() -> Response[str]:
 def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
     """Show a definition, or give it as a draft of it is put."""
     version = _query("version")
-    if version is not None and (not version.isdecimal() or int(version) < 1):
-        raise MalformedRequestError("must be a whole number from 1", field="version")
     export = _query("export")
     if export not in (None, "true", "false"):
         raise MalformedRequestError("must be true or false", field="export")
     show = export_workflow if export == "true" else show_workflow
-    return _json(200, show(_tenant(), id, int(version) if version else None))
+    return _json(200, show(_tenant(), id, None if version is None else read_number(version, "version")))
 
 
 @app.put("/workflows/<id>")
@@ -235,7 +266,7 @@ def post_execute(id: str) -> Response[str]:  # noqa: A002
 @app.get("/instances")
 def get_instances() -> Response[str]:
     """List the instances of a definition or a correlation id."""
-    page = read_page(_query("limit"), _query("cursor"))
+    page = _page()
     shown = list_instances(
         _tenant(),
         definition_id=_query("definition_id"),
@@ -255,7 +286,7 @@ def get_instance(id: str) -> Response[str]:  # noqa: A002
 @app.get("/instances/<id>/journal")
 def get_journal(id: str) -> Response[str]:  # noqa: A002
     """Show what an instance did."""
-    return _json(200, show_journal(_tenant(), id, read_page(_query("limit"), _query("cursor"))))
+    return _json(200, show_journal(_tenant(), id, _page()))
 
 
 @app.post("/instances/<id>/dispatch")
@@ -268,7 +299,7 @@ def post_instance_dispatch(id: str) -> Response[str]:  # noqa: A002
 @app.get("/dispatches")
 def get_dispatches() -> Response[str]:
     """List the dispatches of an owner, or those that failed."""
-    page = read_page(_query("limit"), _query("cursor"))
+    page = _page()
     shown = list_dispatches(_tenant(), owner_id=_query("owner_id"), status=_query("status"), page=page)
     return _json(200, shown)
 
@@ -288,7 +319,7 @@ def post_redrive(owner_id: str, id: str) -> Response[str]:  # noqa: A002
 @app.get("/outbox")
 def get_outbox() -> Response[str]:
     """List what is pending, or what failed."""
-    page = read_page(_query("limit"), _query("cursor"))
+    page = _page()
     return _json(200, list_outbox(_tenant(), status=_query("status"), command=_query("command"), page=page))
 
 
@@ -357,13 +388,13 @@ def post_complete(token: str) -> Response[str]:
 @app.get("/bookmark-queue")
 def get_bookmark_queue() -> Response[str]:
     """List the open stimuli."""
-    return _json(200, list_open_stimuli(_tenant(), read_page(_query("limit"), _query("cursor"))))
+    return _json(200, list_open_stimuli(_tenant(), _page()))
 
 
 @app.get("/bookmark-queue/dead-letters")
 def get_dead_letters() -> Response[str]:
     """List the dead letters."""
-    return _json(200, list_dead_letters(_tenant(), read_page(_query("limit"), _query("cursor"))))
+    return _json(200, list_dead_letters(_tenant(), _page()))
 
 
 @app.get("/bookmark-queue/dead-letters/<id>")
@@ -388,7 +419,7 @@ def remove_dead_letter(id: str) -> Response[str]:  # noqa: A002
 @app.get("/incidents")
 def get_incidents() -> Response[str]:
     """List the recorded faults of a tenant, newest first."""
-    return _json(200, list_incidents(_tenant(), read_page(_query("limit"), _query("cursor"))))
+    return _json(200, list_incidents(_tenant(), _page()))
 
 
 _ENDPOINTS = "/endpoints/"

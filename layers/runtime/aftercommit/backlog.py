@@ -88,7 +88,7 @@ def _read_place(cursor: str | None) -> _Place | None:
     if place is None:
         return None
     due_at, shard, digest = place
-    if not (shard.isascii() and shard.isdecimal()):
+    if not (shard.isascii() and shard.isdecimal() and len(shard) <= len(str(EVENT_SHARDS.stop))):
         raise MalformedRequestError("is none that a list has given", field="cursor")
     return _Place(due_at, int(shard), digest)
 

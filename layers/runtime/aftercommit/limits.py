@@ -95,5 +95,11 @@ NAME_CHARACTERS_MAX = 200
 TOKEN_CHARACTERS_MAX = 1_000  # a callback token names an instance, a bookmark and its proof
 DEFINITION_BYTES_MAX = 350 * 1024
 PAGE_MAX = 100
+# DynamoDB: a sort key has 1,024 bytes at most, and refuses to look for a longer one. No name, token or part
+# of a cursor that was given out is longer than this.
+KEY_BYTES_MAX = 1_000
+CURSOR_CHARACTERS_MAX = 3_000
+# What a caller may name by number: a version, or where a journal goes on.
+NUMBER_MAX = 10**9 - 1
 # Starts in one call: each takes a few requests to the database, and a call has 29 seconds.
 BULK_REQUESTS_MAX = 100

@@ -5,14 +5,20 @@ import json
 import re
 from collections.abc import Mapping
 
-from aftercommit.errors import MalformedRequestError, TooLargeError
+from aftercommit.errors import MalformedRequestError, NotFoundError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
-from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
+from aftercommit.limits import (
+    BODY_BYTES_MAX,
+    INPUT_BYTES_MAX,
+    KEY_BYTES_MAX,
+    NAME_CHARACTERS_MAX,
+    NUMBER_MAX,
+)
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
 from aftercommit.tables import DEFAULT_TENANT
 
-_TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
+TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 # By which a caller proves who it is: they must not get into a state, which others may read.
 _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "x-amz-security-token"})
 _SIGNATURE_PREFIX = "x-amz-"  # of a query that is signed
@@ -21,9 +27,30 @@ _SIGNATURE_PREFIX = "x-amz-"  # of a query that is signed
 def read_tenant(headers: Mapping[str, str]) -> str:
     """Return the tenant that the X-Tenant-Id header names; `default` without one."""
     tenant = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id", DEFAULT_TENANT)
-    if not _TENANT_PATTERN.fullmatch(tenant):
+    if not TENANT_PATTERN.fullmatch(tenant):
         raise MalformedRequestError("must be 1 to 64 lower-case letters, digits or '-'", field="X-Tenant-Id")
     return tenant
+
+
+def read_number(text: str, name: str, *, most: int = NUMBER_MAX) -> int:
+    """Read a parameter that is a whole number from 1 to `most`; raises MalformedRequestError."""
+    # The length first: Python refuses to read very long numbers.
+    if not text.isascii() or not text.isdecimal() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
+        raise MalformedRequestError(f"must be a whole number from 1 to {most}", field=name)
+    return int(text)
+
+
+def read_parameter(text: str | None, name: str, *, most: int = NAME_CHARACTERS_MAX) -> str | None:
+    """Return a parameter of a query; raises MalformedRequestError if it is longer than `most`, or no text."""
+    if text is not None and (len(text) > most or not _encodes(text)):
+        raise MalformedRequestError(f"must be a text of at most {most} characters", field=name)
+    return text
+
+
+def check_path(path: str) -> None:
+    """Refuse a path with a part longer than any key of a row; raises NotFoundError."""
+    if any(len(part.encode(errors="replace")) > KEY_BYTES_MAX for part in path.split("/")):
+        raise NotFoundError(f"no name has more than {KEY_BYTES_MAX} bytes", field="path")
 
 
 def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str]) -> dict[str, Json]:

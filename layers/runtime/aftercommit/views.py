@@ -17,9 +17,10 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, find_whole
-from aftercommit.limits import PAGE_MAX
+from aftercommit.limits import KEY_BYTES_MAX, PAGE_MAX
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.outbox import body_of
+from aftercommit.requests import read_number
 from aftercommit.salvage import read_item, read_items
 from aftercommit.tables import (
     HeadRow,
@@ -48,9 +49,7 @@ def read_page(limit: str | None, cursor: str | None) -> Page:
     """Read a list's parameters; raises MalformedRequestError naming the one that is wrong."""
     if limit is None:
         return Page(cursor=cursor)
-    if not limit.isdecimal() or not 1 <= int(limit) <= PAGE_MAX:
-        raise MalformedRequestError(f"must be a whole number from 1 to {PAGE_MAX}", field="limit")
-    return Page(int(limit), cursor)
+    return Page(read_number(limit, "limit", most=PAGE_MAX), cursor)
 
 
 def to_cursor(place: list[Json]) -> str:
@@ -62,13 +61,20 @@ def from_cursor(cursor: str | None, parts: int) -> list[str] | None:
     """Read a cursor: it holds sort keys only, so that none can lead into another tenant's partition."""
     if cursor is None:
         return None
+    refused = MalformedRequestError("is none that a list has given", field="cursor")
     try:
-        place = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-    except ValueError:
-        place = None
-    if not isinstance(place, list) or len(place) != parts or not all(isinstance(x, str) and x for x in place):
-        raise MalformedRequestError("is none that a list has given", field="cursor")
+        place: list[str] = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        is_place = isinstance(place, list) and len(place) == parts and all(map(_is_key, place))
+    except (ValueError, RecursionError):
+        raise refused from None
+    if not is_place:
+        raise refused
     return place
+
+
+def _is_key(part: Json) -> bool:
+    """Whether a part of a cursor can stand in a key; raises ValueError for half characters."""
+    return isinstance(part, str) and 1 <= len(part.encode()) <= KEY_BYTES_MAX
 
 
 def _page_of(rows: list[Json], page: Page, name: str, place: Any) -> dict[str, Json]:
@@ -228,7 +234,7 @@ def show_journal(tenant: str, instance_id: str, page: Page) -> dict[str, Json]:
     """Return what an instance did, revision by revision; raises NotFoundError."""
     _find_shown(tenant, instance_id)
     place = from_cursor(page.cursor, 1)
-    after = int(place[0]) + 1 if place and place[0].isdecimal() else 1
+    after = read_number(place[0], "cursor") + 1 if place else 1
     rows = RevisionRow.query(
         key_of(tenant, instance_id),
         RevisionRow.row.between(revision_name(after), revision_name(10**10 - 1)),
