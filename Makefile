@@ -27,7 +27,7 @@ help: ## List the targets
 .PHONY: setup
 setup: dev-environment sam-environment emulator-environment lambda-environment ## Prepare all tools, from the lock file, inside this folder
 
-environments := $(addsuffix -environment,uv dev sam emulator lambda checkov)
+environments := $(addsuffix -environment,uv dev sam emulator lambda checkov fuzz)
 .PHONY: $(environments)
 $(environments): %-environment:
 	@scripts/bootstrap $*
@@ -58,7 +58,11 @@ e2e: setup ## Test a stack deployed on this machine (ARGS="..." goes to pytest)
 
 .PHONY: openapi
 openapi: dev-environment ## Write the description of the HTTP API to docs/openapi.json
-	@$(RUN) scripts/openapi.py
+	@$(RUN) -m scripts.openapi
+
+.PHONY: fuzz
+fuzz: setup fuzz-environment ## Call a local stack with whatever docs/openapi.json permits and forbids (EXAMPLES=20 SEED=1 PORT=4566)
+	@$(RUN) -m scripts.fuzz
 
 .PHONY: bench
 bench: dev-environment ## Count requests, units, time and dollars per workload, into bench/results/

@@ -24,6 +24,7 @@ from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
 TEXT: Schema = {"type": "string"}
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": NAME_CHARACTERS_MAX}
 ID: Schema = {**NAME, "pattern": f"^{NAME_PATTERN.pattern}$"}
+FLAG: Schema = {"type": "boolean"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "integer", "minimum": 1}
 MOMENT: Schema = {"type": "string", "format": "date-time"}
@@ -154,7 +155,7 @@ def _instances() -> dict[str, Schema]:
         "incident_id": TEXT,
         "error": ref("Failure"),
         "created_at": MOMENT,
-        "open": {"type": "boolean"},
+        "open": FLAG,
     }
     of = dict.fromkeys(("activity_id", "execution_id", "item_id"), TEXT)
     age = {"age": _or_null(COUNT)}
@@ -239,7 +240,7 @@ def _items() -> dict[str, Schema]:
         "status": {"enum": [each.value for each in ItemStatus]},
         **dict.fromkeys(("outcome", "instance_id", "definition_id", "channel", "last_error"), TEXT),
         "version": NUMBER,
-        **dict.fromkeys(("asleep", "wait"), {"type": "boolean"}),
+        **dict.fromkeys(("asleep", "wait"), FLAG),
         **dict.fromkeys(("created_at", "due_at", "settled_at"), MOMENT),
     }
     age: Schema = {**COUNT, "description": "seconds since it was made"}

@@ -63,13 +63,13 @@ def from_cursor(cursor: str | None, parts: int) -> list[str] | None:
         return None
     refused = MalformedRequestError("is none that a list has given", field="cursor")
     try:
-        place: list[str] = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        place: Json = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         is_place = isinstance(place, list) and len(place) == parts and all(map(_is_key, place))
     except (ValueError, RecursionError):
         raise refused from None
     if not is_place:
         raise refused
-    return place
+    return [str(part) for part in place]
 
 
 def _is_key(part: Json) -> bool:
