@@ -15,6 +15,7 @@ from scripts.local_build import BuildError
 from scripts.local_stack import deployed
 
 CHECKS = [
+    "is_let_in",
     "not_a_server_error",
     "status_code_conformance",
     "content_type_conformance",

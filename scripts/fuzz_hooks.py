@@ -32,6 +32,16 @@ class Signature(requests.auth.AuthBase):
 schemathesis.auth.set_from_requests(Signature())
 
 
+@schemathesis.check
+def is_let_in(
+    context: schemathesis.CheckContext,  # noqa: ARG001 - as checks are called
+    response: schemathesis.Response,
+    case: schemathesis.Case,  # noqa: ARG001
+) -> None:
+    """Fail for a call that API Gateway has kept away from the API: it tests nothing."""
+    assert response.status_code not in (401, 403), "the signature was not taken"  # noqa: S101
+
+
 @schemathesis.hook
 def map_path_parameters(
     context: schemathesis.HookContext, path_parameters: dict[str, Any] | None

@@ -42,6 +42,7 @@ from aftercommit.publish import load_workflows, publish_draft, put_draft, retrac
 from aftercommit.redrive import redrive
 from aftercommit.requests import (
     check_path,
+    find_tenant,
     read_body,
     read_http_request,
     read_items,
@@ -136,8 +137,14 @@ def bound_path(resolver: APIGatewayHttpResolver, next_middleware: NextMiddleware
 app.use(middlewares=[bound_path])
 
 
+def _claims() -> dict[str, Any] | None:
+    """Return what the caller's token says; None where requests are signed instead, or public."""
+    authorizer = app.current_event["requestContext"].get("authorizer") or {}
+    return authorizer["jwt"].get("claims", {}) if "jwt" in authorizer else None
+
+
 def _tenant() -> str:
-    return read_tenant(app.current_event.headers)
+    return read_tenant(app.current_event.headers, _claims())
 
 
 def _query(name: str) -> str | None:
@@ -441,7 +448,8 @@ def any_endpoint() -> Response[str]:
 def any_callback(token: str) -> Response[str]:
     """Take the call of a callback address, once."""
     # Not the path as it was called: it holds the token.
-    call_back(_tenant(), token, _http_request("callbacks"))
+    tenant = find_tenant(app.current_event.headers, _claims())
+    call_back(tenant, token, _http_request("callbacks"))
     return _json(202, {})
 
 

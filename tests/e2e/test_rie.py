@@ -33,6 +33,7 @@ ANSWERS = {
     "run-command": {"batchItemFailures": []},
     "run-instance": {"batchItemFailures": []},
     "deliver-new-item": {"batchItemFailures": []},
+    "events-new-event": {"batchItemFailures": []},
     "sweep-schedule": None,
     "sweep-tick": None,
 }

@@ -22,7 +22,7 @@ def standstill(stack):
         for each in client.list_event_source_mappings()["EventSourceMappings"]
         if STACK_NAME in each["FunctionArn"]
     ]
-    assert len(mappings) == 3
+    assert len(mappings) == 4
 
     def switch(*, enabled):
         for each in mappings:

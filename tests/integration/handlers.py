@@ -75,13 +75,15 @@ class Api:
         answer = self.raw(method, path, body, **more)
         return answer["statusCode"], json.loads(answer["body"])
 
-    def raw(self, method, path, body=None, *, query=None, headers=None, base64_encoded=False):
-        """Return the answer as Lambda gives it to API Gateway."""
+    def raw(self, method, path, body=None, *, query=None, headers=None, base64_encoded=False, claims=None):
+        """Return the answer as Lambda gives it to API Gateway; `claims` are those of the caller's token."""
         event = sample("api-dispatch")
         event["rawPath"] = event["requestContext"]["http"]["path"] = path
         event["requestContext"]["http"]["method"] = method
         event["headers"] = {"host": "example", **(headers or {})}
         event["queryStringParameters"] = query
+        if claims is not None:
+            event["requestContext"]["authorizer"] = {"jwt": {"claims": claims, "scopes": None}}
         event.pop("pathParameters")
         event["isBase64Encoded"] = base64_encoded
         event["body"] = body if body is None or isinstance(body, str) else json.dumps(body)

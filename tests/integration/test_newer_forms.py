@@ -7,7 +7,9 @@ import pytest
 from aftercommit import DispatchWorkflow, Sequence, Step, Workflow, clock, commands, var
 from aftercommit.activities import TYPES
 from aftercommit.cancel import cancel
+from aftercommit.client import dispatch_existing
 from aftercommit.definitions import load_definition
+from aftercommit.delete import delete
 from aftercommit.deliver import deliver
 from aftercommit.errors import NewerFormError
 from aftercommit.instances import find_whole, lease, leases_of, load_leased
@@ -249,3 +251,19 @@ def test_a_message_with_an_unknown_part_is_set_aside_and_its_item_is_sent_again(
     assert "urgency" in reason
     waiting.settle()
     assert set(waiting.statuses().values()) == {"completed"}
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: dispatch_existing("default", "p"),
+        lambda: delete("default", "p"),
+        lambda: cancel("default", "p", "enough"),
+    ],
+    ids=["run", "delete", "cancel"],
+)
+def test_a_caller_is_asked_to_come_again_for_an_instance_of_a_status_that_only_newer_code_knows(waiting, ask):
+    waiting.set_raw(HeadRow, {"instance_key": "default#p", "row": "head"}, status={"S": "dormant"})
+    with pytest.raises(NewerFormError):
+        ask()
+    assert waiting.head("p").status == "dormant"

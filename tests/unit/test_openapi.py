@@ -45,6 +45,18 @@ def test_it_describes_the_routes_that_are_deployed_and_no_others():
     assert set(OPERATIONS) == deployed
 
 
+def test_scopes_are_those_that_routes_ask_for():
+    for each in load_template()["Resources"].values():
+        if each["Type"] == "AWS::ApiGatewayV2::Route":
+            method, path = each["Properties"]["RouteKey"].split(" ")
+            scopes = each["Properties"]["AuthorizationScopes"]
+            while scopes[0] != "HasJwt":  # without one only where a parameter says so
+                scopes = scopes[2]
+            for name in METHODS if method == "ANY" else (method,):
+                security = OPERATIONS[name, path.replace("+}", "}")]["security"]
+                assert security == [{"signature": []}, {"token": scopes[1]}]
+
+
 def test_names_of_operations_are_unique():
     names = [each["operationId"] for each in OPERATIONS.values()]
     assert len(names) == len(set(names))

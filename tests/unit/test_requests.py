@@ -67,13 +67,13 @@ def test_a_body_over_the_limit_is_refused_with_it(character):
 
 
 def test_a_tenant_comes_from_its_header_in_any_case():
-    assert read_tenant({}) == "default"
-    assert read_tenant({"X-Tenant-Id": "acme-1"}) == "acme-1"
-    assert read_tenant({"x-tenant-id": "acme-1"}) == "acme-1"
+    assert read_tenant({}, None) == "default"
+    assert read_tenant({"X-Tenant-Id": "acme-1"}, None) == "acme-1"
+    assert read_tenant({"x-tenant-id": "acme-1"}, None) == "acme-1"
 
 
 @pytest.mark.parametrize("tenant", ["", "Acme", "a b", "a#b", "*", "x" * 65, "ä", "a\n", "a,b"])
 def test_a_bad_tenant_is_refused(tenant):
     with pytest.raises(MalformedRequestError) as caught:
-        read_tenant({"X-Tenant-Id": tenant})
+        read_tenant({"X-Tenant-Id": tenant}, None)
     assert caught.value.field == "X-Tenant-Id"

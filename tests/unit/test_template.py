@@ -2,7 +2,7 @@
 
 import json
 import re
-from fnmatch import fnmatchcase
+from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from aftercommit.events import Event, event_put
 from tests.integration.template import load_template
 
 RESOURCES = load_template()["Resources"]
+API_POLICIES = {"ApiReadPolicy", "ApiStartPolicy", "ApiOperatePolicy", "ApiPublishPolicy"}
 
 
 def of_type(kind):
@@ -49,7 +50,7 @@ def test_no_role_may_do_everything_or_act_on_everything(name, statement):
 
 
 def test_a_writer_of_events_may_put_rows_of_events_and_nothing_else():
-    [policy] = of_type("AWS::IAM::ManagedPolicy").values()
+    [policy] = [each for name, each in of_type("AWS::IAM::ManagedPolicy").items() if name not in API_POLICIES]
     [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
     assert statement["Action"] == "dynamodb:PutItem"
     assert statement["Resource"] == "OutboxTable.Arn"
@@ -79,10 +80,49 @@ def test_each_new_row_of_the_outbox_is_for_one_function():
     assert patterns == {"DeliverFunction": [{"anything-but": ["event"]}], "EventsFunction": ["event"]}
 
 
-def test_every_route_asks_for_a_signature():
-    routes = of_type("AWS::ApiGatewayV2::Route")
-    assert len(routes) >= 11
-    assert {each["Properties"]["AuthorizationType"] for each in routes.values()} == {"AWS_IAM"}
+ROUTES = {
+    each["Properties"]["RouteKey"]: each["Properties"]
+    for each in of_type("AWS::ApiGatewayV2::Route").values()
+}
+PUBLIC = {"ANY /callbacks/{token}": "HasPublicCallbacks", "ANY /endpoints/{path+}": "HasPublicEndpoints"}
+SCOPES = {"read", "start", "operate", "redrive", "publish"}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_route_asks_for_a_signature_or_for_a_token_with_a_scope(route):
+    kind, authorizer, scopes = (
+        ROUTES[route][name] for name in ("AuthorizationType", "AuthorizerId", "AuthorizationScopes")
+    )
+    if condition := PUBLIC.get(route):  # unless a parameter says otherwise
+        assert (kind[:2], authorizer[:2], scopes[:2]) == (
+            [condition, "NONE"],
+            [condition, "AWS::NoValue"],
+            [condition, "AWS::NoValue"],
+        )
+        kind, authorizer, scopes = kind[2], authorizer[2], scopes[2]
+    assert kind == ["HasJwt", "JWT", "AWS_IAM"]
+    assert authorizer == ["HasJwt", "JwtAuthorizer", "AWS::NoValue"]
+    [scope] = scopes[1]
+    assert scope.removeprefix("aftercommit/") in SCOPES
+    if route.startswith("GET "):
+        assert scope == "aftercommit/read"
+    assert ("redrive" in scope) == route.endswith(("/redrive", "/replay"))
+
+
+def test_each_route_is_permitted_by_one_managed_policy():
+    permitted = {}
+    for name, policy in of_type("AWS::IAM::ManagedPolicy").items():
+        if name not in API_POLICIES:
+            continue
+        [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
+        assert (statement["Effect"], statement["Action"]) == ("Allow", "execute-api:Invoke")
+        for resource in statement["Resource"]:
+            permitted.setdefault(resource.partition("/$default/")[2], []).append(name)
+    for route in ROUTES:
+        method, path = route.split(" ")
+        called = f"{method}{re.sub(r'{[^}]+}', 'x', path)}".replace("ANY/", "POST/")
+        found = {name for each, names in permitted.items() if fnmatch(called, each) for name in names}
+        assert len(found) == 1, (route, found)
 
 
 @pytest.mark.parametrize(("name", "table"), list(of_type("AWS::DynamoDB::Table").items()))

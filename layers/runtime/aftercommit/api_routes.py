@@ -14,7 +14,7 @@ _STARTS = (*_TAKES_BODY, 404, 409)
 
 @dataclass(frozen=True)
 class Route:
-    """One route. `errors` are those beside 403, 500 and 503, which any route may give."""
+    """One route. `errors` are those beside 401, 403, 500 and 503, which any route may give."""
 
     method: str
     path: str
@@ -26,6 +26,7 @@ class Route:
     body: str | None = None
     keyed: bool = False  # takes an Idempotency-Key
     of_tenant: bool = True
+    scope: str = "read"  # what a caller with a token needs
 
 
 ROUTES = (
@@ -57,6 +58,7 @@ ROUTES = (
         {200: "Stored"},
         _TAKES_BODY,
         body="Draft",
+        scope="publish",
     ),
     Route(
         "post",
@@ -65,6 +67,7 @@ ROUTES = (
         "Publish the draft as the next version",
         {200: "Published"},
         (400, 404, 422),
+        scope="publish",
     ),
     Route(
         "post",
@@ -73,6 +76,7 @@ ROUTES = (
         "Let nothing start it any more; what runs goes on",
         {200: "Retracted"},
         (400, 404),
+        scope="publish",
     ),
     Route(
         "post",
@@ -83,6 +87,7 @@ ROUTES = (
         _STARTS,
         body="Start",
         keyed=True,
+        scope="start",
     ),
     Route(
         "post",
@@ -93,6 +98,7 @@ ROUTES = (
         (400, 413),
         body="BulkStart",
         keyed=True,
+        scope="start",
     ),
     Route(
         "post",
@@ -103,6 +109,7 @@ ROUTES = (
         _STARTS,
         body="Start",
         keyed=True,
+        scope="start",
     ),
     Route(
         "get",
@@ -130,6 +137,7 @@ ROUTES = (
         "Run an existing instance in the background",
         {202: "Started"},
         (400, 404, 409),
+        scope="operate",
     ),
     Route(
         "post",
@@ -138,6 +146,7 @@ ROUTES = (
         "End it as cancelled, and the children that it waits for; one that has ended stays as it is",
         {200: "Cancelled"},
         (400, 404),
+        scope="operate",
     ),
     Route(
         "delete",
@@ -146,6 +155,7 @@ ROUTES = (
         "Delete an ended instance; its rows go a day later",
         {202: "Started"},
         (400, 404, 409),
+        scope="operate",
     ),
     Route(
         "get",
@@ -171,6 +181,7 @@ ROUTES = (
         "Try a failed dispatch again that nobody waits for",
         {202: "Dispatch"},
         (400, 404, 409),
+        scope="redrive",
     ),
     Route(
         "get",
@@ -190,6 +201,7 @@ ROUTES = (
         _TAKES_BODY,
         body="Event",
         keyed=True,
+        scope="start",
     ),
     Route(
         "post",
@@ -200,6 +212,7 @@ ROUTES = (
         _TAKES_BODY,
         body="NamedStimulus",
         keyed=True,
+        scope="start",
     ),
     Route(
         "post",
@@ -209,6 +222,7 @@ ROUTES = (
         {202: "Nothing"},
         (*_TAKES_BODY, 404),
         body="Resume",
+        scope="start",
     ),
     Route(
         "post",
@@ -218,6 +232,7 @@ ROUTES = (
         {202: "Nothing"},
         (*_TAKES_BODY, 404),
         body="Resume",
+        scope="start",
     ),
     Route(
         "get",
@@ -252,6 +267,7 @@ ROUTES = (
         "Send a dead letter again, once",
         {202: "Sent"},
         (400, 404, 409),
+        scope="redrive",
     ),
     Route(
         "delete",
@@ -260,6 +276,7 @@ ROUTES = (
         "Remove a dead letter",
         {200: "Nothing"},
         (400, 404),
+        scope="operate",
     ),
     Route(
         "get",
@@ -279,6 +296,7 @@ ROUTES = (
             {202: "Nothing"},
             (*_TAKES_BODY, 404),
             body="AnyContent",
+            scope="start",
         )
         for method in METHODS
     ),
@@ -291,6 +309,7 @@ ROUTES = (
             {202: "Started"},
             body="AnyContent",
             keyed=True,
+            scope="start",
         )
         for method in METHODS
     ),

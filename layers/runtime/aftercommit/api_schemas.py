@@ -37,6 +37,7 @@ _TOLD: tuple[type[errors.RefusedError], ...] = (
     errors.MalformedRequestError,
     errors.InputRefusedError,
     errors.DefinitionRefusedError,
+    errors.ForbiddenError,
     errors.NotFoundError,
     errors.ConflictError,
     errors.ActivationRefusedError,
@@ -90,10 +91,8 @@ def _errors() -> dict[str, Schema]:
         "DefinitionFault": fault,
         "ErrorDescription": _object({"code": code, "message": message}, told),
         "Error": _object({"error": ref("ErrorDescription")}),
-        "Forbidden": {
-            **_object({"message": TEXT}),
-            "description": "API Gateway's own answer to a call that is not signed, or not permitted",
-        },
+        "GatewayError": {**_object({"message": TEXT}), "description": "what API Gateway itself answers"},
+        "Forbidden": {"oneOf": [ref("GatewayError"), ref("Error")]},
     }
 
 

@@ -3,7 +3,7 @@
 from aftercommit.definition import find_name_fault
 from aftercommit.errors import NotFoundError
 from aftercommit.instances import find_head, find_whole
-from aftercommit.model import InstanceStatus, Intention, ItemCommand, Json
+from aftercommit.model import Intention, ItemCommand, Json, instance_status
 from aftercommit.outbox import item_put
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.tokens import find_parts, is_same, prove, prove_callback
@@ -37,18 +37,19 @@ def callback_put(tenant: str, token: str, value: Json, at: float) -> Put:
     return Put("callback", put.row, ItemRow.item_id.does_not_exist())  # closes: the token was used
 
 
-def read_callback_token(tenant: str, token: str) -> tuple[HeadRow, str]:
+def read_callback_token(tenant: str | None, token: str) -> tuple[HeadRow, str]:
     """Return (head, callback's name) of a token that is good for this tenant; raises NotFoundError.
 
-    Good are those of an instance that has not ended, whether or not it waits already.
+    A caller who names no tenant has the token's own: it is proof enough. Good are those of an instance that
+    has not ended, whether or not it waits already.
     """
     refused = NotFoundError("no such callback", field="token")
     parts = find_parts(token)
-    if parts is None or parts[0] != tenant or find_name_fault(parts[1]):
+    if parts is None or tenant not in (None, parts[0]) or find_name_fault(parts[1]):
         raise refused
-    _, instance_id, name, proof = parts
+    tenant, instance_id, name, proof = parts
     head = find_head(tenant, instance_id)
-    if head is None or head.deleted_at or InstanceStatus(head.status).ended:
+    if head is None or head.deleted_at or instance_status(head.status).ended:
         raise refused
     if not head.secret or not is_same(proof, prove_callback(tenant, instance_id, name, head.secret)):
         raise refused

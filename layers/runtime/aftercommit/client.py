@@ -21,12 +21,13 @@ from aftercommit.errors import (
     RefusedError,
     TooLargeError,
     TryLaterError,
+    UnwritableError,
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_puts, find_head, head_of
 from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
-from aftercommit.model import InstanceStatus, Json, dumps, size_of
+from aftercommit.model import Json, dumps, instance_status, size_of
 from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
@@ -95,6 +96,9 @@ def bulk_dispatch(requests: list[StartRequest]) -> list[str | RefusedError | Try
         except (RefusedError, TryLaterError) as error:
             results.append(error)
             continue
+        except UnwritableError as error:
+            results.append(RefusedError(str(error)))
+            continue
         results.append(instance_id)
         if is_new:
             hints.append(_hint(request, instance_id))
@@ -157,7 +161,7 @@ def dispatch_existing(tenant: str, instance_id: str) -> None:
     head = find_head(tenant, instance_id)
     if head is None or head.deleted_at:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
-    if InstanceStatus(head.status).ended:
+    if instance_status(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}", field="id")
     _hurry([Sending(Message(tenant, instance_id=instance_id), channel=known_channel(head.channel))])
 

@@ -7,7 +7,7 @@ from aftercommit import clock
 from aftercommit.activations import release_activation
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
 from aftercommit.instances import find_head
-from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
+from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus, instance_status
 from aftercommit.outbox import settle
 from aftercommit.salvage import read_items
 from aftercommit.tables import HeadRow, ItemRow, RevisionRow
@@ -25,7 +25,7 @@ def delete(tenant: str, instance_id: str) -> None:
     head = find_head(tenant, instance_id)
     if head is None or head.deleted_at:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
-    if not InstanceStatus(head.status).ended:
+    if not instance_status(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}; cancel it first", field="id")
     for item in read_items(head.instance_key):
         if item.status != ItemStatus.UNDONE:

@@ -185,6 +185,13 @@ class ContentRefusedError(RefusedError):
     code = "content_refused"
 
 
+class ForbiddenError(RefusedError):
+    """The caller may not act for this tenant."""
+
+    code = "forbidden"
+    status = 403
+
+
 class NotFoundError(RefusedError):
     """The named thing does not exist (or belongs to another tenant, which looks the same)."""
 

@@ -25,7 +25,8 @@ VERSION = "0.1.0"
 
 _ERRORS = {
     400: "The body or a parameter is not of this form",
-    403: "Not signed, or not permitted",
+    401: "Without a token that is good",
+    403: "Not signed, not permitted, or a token of another tenant",
     404: "There is none (or it is another tenant's)",
     409: "It contradicts something that exists",
     413: "It is too large",
@@ -33,6 +34,7 @@ _ERRORS = {
     500: "Something went wrong, or a stored row cannot be read; the log has the details",
     503: "The database is busy: send the same request again",
 }
+_ERROR_SCHEMAS = {401: "GatewayError", 403: "Forbidden"}
 
 
 def describe_api() -> dict[str, Any]:
@@ -57,7 +59,6 @@ def describe_api() -> dict[str, Any]:
                 "variables": {"api": {"default": "api"}, "region": {"default": "us-east-1"}},
             }
         ],
-        "security": [{"signature": []}],
         "paths": paths,
         "components": {
             "schemas": {**schemas(), "OpenApi": {**OBJECT, "description": "an OpenAPI document"}},
@@ -70,7 +71,13 @@ def describe_api() -> dict[str, Any]:
                     "in": "header",
                     "description": "AWS Signature Version 4, for the service execute-api",
                     "x-amazon-apigateway-authtype": "awsSigv4",
-                }
+                },
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "JWT",
+                    "description": "where the deployment has an issuer; with the scope that a route names",
+                },
             },
         },
     }
@@ -95,6 +102,8 @@ def _operation(route: Route) -> dict[str, Any]:
             written["requestBody"] = {"content": {"*/*": {}}}
     elif route.body:
         written["requestBody"] = _body(route.body)
+    # A deployment takes either signatures or tokens; by parameters, callbacks and endpoints need none.
+    written["security"] = [{"signature": []}, {"token": [f"aftercommit/{route.scope}"]}]
     return {**written, "responses": _responses(route)}
 
 
@@ -128,13 +137,13 @@ def _responses(route: Route) -> dict[str, Any]:
         for status, name in route.answers.items()
     }
     nowhere = {404} if "{" in route.path else set()  # a name that is too long for any
-    for status in sorted({*route.errors, *nowhere, 403, 500, 503}):
+    for status in sorted({*route.errors, *nowhere, 401, 403, 500, 503}):
         found[str(status)] = {"$ref": f"#/components/responses/{status}"}
     return found
 
 
 def _error(status: int) -> dict[str, Any]:
-    schema = ref("Forbidden" if status == 403 else "Error")  # noqa: PLR2004
+    schema = ref(_ERROR_SCHEMAS.get(status, "Error"))
     return {"description": _ERRORS[status], "content": {"application/json": {"schema": schema}}}
 
 

@@ -113,7 +113,7 @@ def resume_by_token(tenant: str, token: str, value: Json) -> None:
         raise NotFoundError("no such bookmark", field="token") from None
 
 
-def call_back(tenant: str, token: str, request: dict[str, Json]) -> None:
+def call_back(tenant: str | None, token: str, request: dict[str, Json]) -> None:
     """Store the stimulus of a callback, with the request as its input; the first call of an address counts.
 
     Raises NotFoundError, the same for a token that is forged, used, another tenant's, or of an instance that
@@ -138,7 +138,7 @@ def call_back(tenant: str, token: str, request: dict[str, Json]) -> None:
         created_at=clock.to_text(at),
     )
     unused = CallbackRow.instance_key.does_not_exist()  # closes: called before, or twice at once
-    item = item_put(tenant, stimulus_id_of(stimulus), intention, at)
+    item = item_put(head.tenant, stimulus_id_of(stimulus), intention, at)
     try:
         commit([Put("callback", used, unused), item])
     except ConditionFailedError:

@@ -1,4 +1,7 @@
-"""Publish the workflows that the deployed code defines, for all tenants of the deployment."""
+"""Publish: what a deploy defines, for all its tenants, and the drafts that a tenant puts; or take it back.
+
+What starts changes in one transaction: of two publishers at once, each decides on what the other has left.
+"""
 
 import importlib
 

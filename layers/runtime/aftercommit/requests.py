@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from aftercommit.errors import MalformedRequestError, NotFoundError, TooLargeError
+from aftercommit.errors import ForbiddenError, MalformedRequestError, NotFoundError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
 from aftercommit.limits import (
     BODY_BYTES_MAX,
@@ -16,6 +16,7 @@ from aftercommit.limits import (
 )
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
+from aftercommit.settings import settings
 from aftercommit.tables import DEFAULT_TENANT
 
 TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
@@ -24,11 +25,28 @@ _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "x-a
 _SIGNATURE_PREFIX = "x-amz-"  # of a query that is signed
 
 
-def read_tenant(headers: Mapping[str, str]) -> str:
-    """Return the tenant that the X-Tenant-Id header names; `default` without one."""
-    tenant = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id", DEFAULT_TENANT)
-    if not TENANT_PATTERN.fullmatch(tenant):
+def read_tenant(headers: Mapping[str, str], claims: Mapping[str, Json] | None) -> str:
+    """Return the tenant that a caller acts for; see `find_tenant`; `default` if none is named."""
+    return find_tenant(headers, claims) or DEFAULT_TENANT
+
+
+def find_tenant(headers: Mapping[str, str], claims: Mapping[str, Json] | None) -> str | None:
+    """Return the tenant that a caller names.
+
+    A bearer of a token acts for the tenant that its claim names, and for no other: ForbiddenError. Without
+    `claims` requests are signed, and the X-Tenant-Id header counts.
+    """
+    named = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id")
+    if named is not None and not TENANT_PATTERN.fullmatch(named):
         raise MalformedRequestError("must be 1 to 64 lower-case letters, digits or '-'", field="X-Tenant-Id")
+    if claims is None:
+        return named
+    claim = settings().tenant_claim
+    tenant = claims.get(claim)
+    if not isinstance(tenant, str) or not TENANT_PATTERN.fullmatch(tenant):
+        raise ForbiddenError(f"the token has no claim {claim!r} that names a tenant", field="Authorization")
+    if named not in (None, tenant):
+        raise ForbiddenError("the token is for another tenant", field="X-Tenant-Id")
     return tenant
 
 

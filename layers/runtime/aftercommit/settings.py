@@ -22,6 +22,7 @@ class Settings:
     command_dead_letter_queue_url: str = ""
     tick_queue_url: str = ""
     workflows_module: str = "workflows"
+    tenant_claim: str = "tenant"
     channels: dict[str, str] = field(default_factory=dict)  # queue by name, beside the default queue
     due_shards: int = 8
     eager_delivery: bool = True

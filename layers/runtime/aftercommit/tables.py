@@ -105,7 +105,7 @@ class CorrelationIndex(GlobalSecondaryIndex[Any]):
 
 
 class DefinitionRow(Row):
-    """One version of a definition (`version#000001`), or the pointer to the published one (`published`)."""
+    """A version of a definition (`version#000001`), its `draft`, or the pointer to the `published` one."""
 
     class Meta:
         table_name = ""
