@@ -27,7 +27,7 @@ help: ## List the targets
 .PHONY: setup
 setup: dev-environment sam-environment emulator-environment lambda-environment ## Prepare all tools, from the lock file, inside this folder
 
-environments := $(addsuffix -environment,uv dev sam emulator lambda checkov)
+environments := $(addsuffix -environment,uv dev sam emulator lambda checkov fuzz)
 .PHONY: $(environments)
 $(environments): %-environment:
 	@scripts/bootstrap $*
@@ -55,6 +55,14 @@ simulate: dev-environment ## Crash at every write of every scenario, then at ran
 .PHONY: e2e
 e2e: setup ## Test a stack deployed on this machine (ARGS="..." goes to pytest)
 	@$(RUN) -m pytest tests/e2e $(ARGS)
+
+.PHONY: openapi
+openapi: dev-environment ## Write the description of the HTTP API to docs/openapi.json
+	@$(RUN) -m scripts.openapi
+
+.PHONY: fuzz
+fuzz: setup fuzz-environment ## Call a local stack with whatever docs/openapi.json permits and forbids (EXAMPLES=20 SEED=1 PORT=4566)
+	@$(RUN) -m scripts.fuzz
 
 .PHONY: bench
 bench: dev-environment ## Count requests, units, time and dollars per workload, into bench/results/

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 from aftercommit.log import logger
+from tests.described import check_answer
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "events"
@@ -64,7 +65,7 @@ def stream_event(*keys):
 
 
 class Api:
-    """Calls the api function as API Gateway does."""
+    """Calls the api function as API Gateway does; each answer must be one that the description tells of."""
 
     def __init__(self):
         self.handler = load_handler("api")
@@ -88,6 +89,7 @@ class Api:
         event["body"] = body if body is None or isinstance(body, str) else json.dumps(body)
         answer = self.handler(event, Context())
         json.dumps(answer).encode()  # what Lambda does with it
+        check_answer(method, path, answer)
         self.texts.append(answer["body"])
         return answer
 

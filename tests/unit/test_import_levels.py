@@ -17,7 +17,7 @@ LEVELS = [
     # what definitions are made of
     {"schedules"},
     {"http_parts", "intentions", "sandbox", "sizes", "tokens"},
-    {"joins"},
+    {"api_routes", "joins"},
     {"expressions", "scopes"},
     {"keywords"},
     {"activities.activity", "schema"},
@@ -43,7 +43,7 @@ LEVELS = [
     {"activities.bulk_dispatch_workflows", "activities.if_", "activities.send_http_request"},
     {"activities"},
     {"catalogue", "definition"},
-    {"engine", "workflow"},
+    {"api_schemas", "engine", "workflow"},
     # what is stored and sent
     {"queue", "statements", "tables"},
     {"requests", "writes"},
@@ -57,7 +57,7 @@ LEVELS = [
     {"cancel", "delete", "deliver", "deliver_events", "join", "operations", "publish", "redrive"}
     | {"resume", "run", "start", "stimulate"},
     {"client", "commands", "definition_views", "direct", "sweep", "views"},
-    {"backlog", "endpoints"},
+    {"backlog", "endpoints", "openapi"},
     {"__init__"},
 ]
 

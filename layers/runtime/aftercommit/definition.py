@@ -24,7 +24,7 @@ from aftercommit.model import Json, dumps, size_of
 LEVELS_MAX = 100
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OPTIONS: dict[str, tuple[str, ...]] = {
+OPTIONS: dict[str, tuple[str, ...]] = {
     "commit": ("step", "burst"),
     "incidents": ("fault", "continue"),
     "activation": ("always", "singleton", "correlation"),
@@ -156,7 +156,7 @@ class _Reader:
             self.fault("options", "must be an object")
             return
         for name, value in options.items():
-            allowed = _OPTIONS.get(name)
+            allowed = OPTIONS.get(name)
             if allowed is None:
                 self.fault(f"options.{name}", "unknown option")
             elif value not in allowed:

@@ -26,7 +26,7 @@ from aftercommit.errors import (
     RefusedError,
 )
 from aftercommit.functions import registered_names
-from aftercommit.limits import NESTING_MAX
+from aftercommit.limits import NESTING_MAX, PATH_CHARACTERS_MAX
 from aftercommit.log import logger
 from aftercommit.model import Json
 from aftercommit.occurrences import occurrence_writes
@@ -128,7 +128,7 @@ def put_draft(tenant: str, definition_id: str, data: Json) -> dict[str, Json]:
         for name, value in data.items() if isinstance(data, dict) else ():
             check_storable(value, name, levels=2 * NESTING_MAX)  # each level of the tree has two
     except InputRefusedError as error:
-        raise DefinitionRefusedError([(str(error.field), error.message)]) from None
+        raise DefinitionRefusedError([(str(error.field)[:PATH_CHARACTERS_MAX], error.message)]) from None
     definition = _read_known(data)
     triggers_of(tenant, definition)
     store_draft(tenant, definition)

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from aftercommit.errors import ForbiddenError, MalformedRequestError, TooLargeError
+from aftercommit.errors import ForbiddenError, MalformedRequestError, NotFoundError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
 from aftercommit.limits import (
     BODY_BYTES_MAX,
@@ -19,7 +19,7 @@ from aftercommit.schema import check_storable
 from aftercommit.settings import settings
 from aftercommit.tables import DEFAULT_TENANT
 
-_TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
+TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
 # By which a caller proves who it is: they must not get into a state, which others may read.
 _CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "x-amz-security-token"})
 _SIGNATURE_PREFIX = "x-amz-"  # of a query that is signed
@@ -37,13 +37,13 @@ def find_tenant(headers: Mapping[str, str], claims: Mapping[str, Json] | None) -
     `claims` requests are signed, and the X-Tenant-Id header counts.
     """
     named = {name.lower(): value for name, value in headers.items()}.get("x-tenant-id")
-    if named is not None and not _TENANT_PATTERN.fullmatch(named):
+    if named is not None and not TENANT_PATTERN.fullmatch(named):
         raise MalformedRequestError("must be 1 to 64 lower-case letters, digits or '-'", field="X-Tenant-Id")
     if claims is None:
         return named
     claim = settings().tenant_claim
     tenant = claims.get(claim)
-    if not isinstance(tenant, str) or not _TENANT_PATTERN.fullmatch(tenant):
+    if not isinstance(tenant, str) or not TENANT_PATTERN.fullmatch(tenant):
         raise ForbiddenError(f"the token has no claim {claim!r} that names a tenant", field="Authorization")
     if named not in (None, tenant):
         raise ForbiddenError("the token is for another tenant", field="X-Tenant-Id")
@@ -63,17 +63,33 @@ def read_idempotency_key(headers: Mapping[str, str]) -> str | None:
     return key
 
 
-def fits_key(text: str) -> bool:
-    """Tell whether the key of a row can hold a text."""
-    return len(text) <= KEY_BYTES_MAX and _encodes(text) and len(text.encode()) <= KEY_BYTES_MAX
-
-
 def find_number(text: str, lowest: int, highest: int) -> int | None:
     """Return the whole number that a text is, or None if it is none within the bounds."""
     # The length first: Python refuses to read thousands of digits.
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(highest))):
         return None
     return int(text) if lowest <= int(text) <= highest else None
+
+
+def read_number(text: str, name: str, *, most: int) -> int:
+    """Read a parameter that is a whole number from 1 to `most`; raises MalformedRequestError."""
+    number = find_number(text, 1, most)
+    if number is None:
+        raise MalformedRequestError(f"must be a whole number from 1 to {most}", field=name)
+    return number
+
+
+def read_parameter(text: str | None, name: str, *, most: int = NAME_CHARACTERS_MAX) -> str | None:
+    """Return a parameter of a query; raises MalformedRequestError if it is longer than `most`, or no text."""
+    if text is not None and (len(text) > most or not _encodes(text)):
+        raise MalformedRequestError(f"must be a text of at most {most} characters", field=name)
+    return text
+
+
+def check_path(path: str) -> None:
+    """Refuse a path with a part longer than any key of a row; raises NotFoundError."""
+    if any(len(part.encode(errors="replace")) > KEY_BYTES_MAX for part in path.split("/")):
+        raise NotFoundError(f"no name has more than {KEY_BYTES_MAX} bytes", field="path")
 
 
 def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str]) -> dict[str, Json]:
