@@ -24,6 +24,9 @@ from aftercommit import (
     var,
 )
 from aftercommit.cancel import cancel
+from aftercommit.deliver_events import deliver_events
+from aftercommit.events import Event as Event_
+from aftercommit.events import event_put
 from aftercommit.model import _COMMANDS, ItemCommand
 from aftercommit.operations import name_stimulus, read_stimulus_id, replay, resume_by_token
 from aftercommit.publish import put_draft
@@ -113,6 +116,9 @@ def write_rows(world, monkeypatch):
     start("many", "many")
     first = next(item for item in world.items("start") if item.item_id.endswith("-00000"))
     world.handle_item(first)  # one has ended, and the third is woken
+    told = Event_("golden-told", {"n": 1}, id="golden-event", timestamp=STARTED_AT)
+    put = event_put(told, table="OutboxTable")["Put"]
+    aws.client("dynamodb").put_item(TableName=put["TableName"], Item=put["Item"])
     start("teller", "telling")  # an open stimulus that one of the waiters takes
     return {table: raw_rows(table) for table in TABLES}
 
@@ -160,6 +166,9 @@ def test_a_deployment_that_waits_goes_on_from_golden_rows(world, folder):
     send("tick", value="second")
     send("paid", {"order": "single"})
     [dead] = [item for item in world.items("stimulus") if item.status == "failed"]
+    [event] = world.items("event")
+    deliver_events([(event.owner_key, event.item_id)], until=world.clock.at + 60)
+    assert world.item("event").status == "done"
     world.settle(10_000)
     assert world.raised == []
     assert world.dead_letters() == []
