@@ -330,6 +330,11 @@ def test_it_is_the_address_reached_that_counts_not_the_one_looked_up_before(web,
         ("64:ff9b::a00:1", False),
         ("2002:a00:1::", False),
         ("2001:0:4136:e378:8000:63bf:3fff:fdd2", False),
+        ("::127.0.0.1", False),
+        ("::a9fe:a9fe", False),
+        ("fec0::1", False),
+        ("4000::1", False),
+        ("64:ff9b:1::a00:1", False),
     ],
 )
 def test_which_addresses_are_public(address, public):

@@ -4,8 +4,8 @@ import json
 import pytest
 
 from aftercommit.errors import MalformedRequestError, TooLargeError
-from aftercommit.limits import BODY_BYTES_MAX
-from aftercommit.requests import read_body, read_tenant
+from aftercommit.limits import BODY_BYTES_MAX, IDEMPOTENCY_KEY_CHARACTERS_MAX
+from aftercommit.requests import find_number, read_body, read_idempotency_key, read_tenant
 
 KNOWN = {"input": "object", "correlation_id": "text", "instance_id": "text"}
 
@@ -32,6 +32,7 @@ def test_a_body_may_come_as_base64():
         ("[]", "body"),
         ("5", "body"),
         ("NaN", "body"),
+        ("\ud800", "body"),
         ('{"input": {"a": NaN}}', "body"),
         ('{"input": {"a": -Infinity}}', "body"),
         ("[" * 100_000, "body"),
@@ -77,3 +78,26 @@ def test_a_bad_tenant_is_refused(tenant):
     with pytest.raises(MalformedRequestError) as caught:
         read_tenant({"X-Tenant-Id": tenant}, None)
     assert caught.value.field == "X-Tenant-Id"
+
+
+@pytest.mark.parametrize("key", ["k", "x" * IDEMPOTENCY_KEY_CHARACTERS_MAX, "é 😀"])
+def test_an_idempotency_key_is_any_text_of_some_length(key):
+    assert read_idempotency_key({"Idempotency-Key": key}) == key
+    assert read_idempotency_key({}) is None
+
+
+@pytest.mark.parametrize("key", ["", "x" * (IDEMPOTENCY_KEY_CHARACTERS_MAX + 1), "\ud800"])
+def test_an_idempotency_key_that_is_empty_or_too_long_is_refused(key):
+    with pytest.raises(MalformedRequestError) as caught:
+        read_idempotency_key({"idempotency-key": key})
+    assert caught.value.field == "Idempotency-Key"
+
+
+@pytest.mark.parametrize(("text", "number"), [("1", 1), ("007", 7), ("100", 100)])
+def test_a_number_within_the_bounds_is_read(text, number):
+    assert find_number(text, 1, 100) == number
+
+
+@pytest.mark.parametrize("text", ["", "0", "101", "0001", "-1", "1.0", "1e1", " 1", "²", "٣", "9" * 5_000])
+def test_a_number_that_is_none_or_out_of_bounds_is_not(text):
+    assert find_number(text, 1, 100) is None

@@ -207,3 +207,10 @@ def test_alarms_can_be_left_out_and_tell_whom_the_parameter_names():
     for name, alarm in ALARMS.items():
         assert alarm["Condition"] in ("HasAlarms", "HasEagerAlarms"), name
         assert "AlarmActionArns" in str(alarm["Properties"]["AlarmActions"]), name
+
+
+def test_the_access_log_names_no_paths_as_they_may_hold_tokens():
+    [stage] = of_type("AWS::ApiGatewayV2::Stage").values()
+    logged = set(re.findall(r"\$context\.([A-Za-z.]+)", stage["Properties"]["AccessLogSettings"]["Format"]))
+    assert "routeKey" in logged
+    assert "path" not in logged

@@ -14,12 +14,14 @@ from aftercommit.errors import MalformedRequestError
 from aftercommit.ids import derive_id
 from aftercommit.limits import EVENT_SHARDS, PAGE_MAX
 from aftercommit.model import ItemCommand, ItemStatus, Json
+from aftercommit.requests import find_number
 from aftercommit.salvage import read_item
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow
 from aftercommit.views import (
     Page,
     age_of,
+    foreign_cursor,
     from_cursor,
     list_attention,
     present,
@@ -88,9 +90,10 @@ def _read_place(cursor: str | None) -> _Place | None:
     if place is None:
         return None
     due_at, shard, digest = place
-    if not (shard.isascii() and shard.isdecimal() and len(shard) <= len(str(EVENT_SHARDS.stop))):
-        raise MalformedRequestError("is none that a list has given", field="cursor")
-    return _Place(due_at, int(shard), digest)
+    number = find_number(shard, 0, EVENT_SHARDS[-1])
+    if number is None:
+        raise foreign_cursor()
+    return _Place(due_at, number, digest)
 
 
 def _due(tenant: str, after: _Place | None) -> Iterator[tuple[_Place, ItemRow]]:

@@ -17,6 +17,7 @@ from aftercommit.limits import (
     FAULTS_MAX,
     NAME_CHARACTERS_MAX,
     PATH_CHARACTERS_MAX,
+    VERSION_MAX,
 )
 from aftercommit.model import Json, dumps, size_of
 
@@ -144,8 +145,8 @@ class _Reader:
         if message := find_name_fault(data.get("id")):
             self.fault("id", message)
         version = data.get("version", 1)
-        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            self.fault("version", "must be a whole number from 1")
+        if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= VERSION_MAX:
+            self.fault("version", f"must be a whole number from 1 to {VERSION_MAX}")
         self.fault_all(schema.find_schema_faults(data.get("inputs", {}), "inputs"))
         self.fault_all(expressions.find_faults(data.get("output"), "output", _ROOTS))
         self._check_options(data.get("options", {}))

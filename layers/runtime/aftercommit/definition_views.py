@@ -13,7 +13,10 @@ def show_workflows(tenant: str) -> dict[str, Json]:
     """Return what a tenant can start."""
     shown = []
     for owner, definition_id in list_published(tenant):
-        row = DefinitionRow.get(key_of(owner, definition_id), PUBLISHED)
+        try:
+            row = DefinitionRow.get(key_of(owner, definition_id), PUBLISHED)
+        except DefinitionRow.DoesNotExist:
+            continue  # retracted just now: the index is a moment behind
         shown.append({"id": definition_id, "version": int(row.version), "published_at": row.created_at})
     return {"workflows": shown}
 

@@ -185,7 +185,8 @@ def is_public(address: str) -> bool:
             within = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         if within is not None:
             return is_public(str(within))
-        if found.teredo is not None:
+        # Addresses that once carried others, or were a site's own, some networks still route.
+        if found.teredo is not None or found.is_reserved or found.is_site_local:
             return False
     return found.is_global and not found.is_multicast
 

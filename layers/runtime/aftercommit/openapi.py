@@ -9,12 +9,12 @@ from aftercommit.api_routes import ROUTES, Route
 from aftercommit.api_schemas import ID, NAME, NUMBER, OBJECT, ref, schemas
 from aftercommit.limits import (
     BODY_BYTES_MAX,
-    CURSOR_CHARACTERS_MAX,
+    IDEMPOTENCY_KEY_CHARACTERS_MAX,
     INPUT_BYTES_MAX,
-    NUMBER_MAX,
     PAGE_MAX,
     REQUEST_DAYS,
     TOKEN_CHARACTERS_MAX,
+    VERSION_MAX,
 )
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.requests import TENANT_PATTERN
@@ -151,10 +151,8 @@ def _parameters() -> dict[str, Any]:
     whole_page = Page()
     return {
         "limit": _query("limit", {**NUMBER, "maximum": PAGE_MAX, "default": whole_page.limit}),
-        "cursor": _query(
-            "cursor", {"type": "string", "maxLength": CURSOR_CHARACTERS_MAX}, "as the page before gave it"
-        ),
-        "version": _query("version", {**NUMBER, "maximum": NUMBER_MAX}, "default: the published one"),
+        "cursor": _query("cursor", {"type": "string"}, "as the page before gave it"),
+        "version": _query("version", {**NUMBER, "maximum": VERSION_MAX}, "default: the published one"),
         "export": _query("export", {"enum": ["true", "false"], "default": "false"}),
         **{name: _query(name, NAME) for name in ("definition_id", "correlation_id", "owner_id")},
         "instance_status": _query("status", {"enum": [each.value for each in InstanceStatus]}),
@@ -167,7 +165,7 @@ def _parameters() -> dict[str, Any]:
         ),
         "idempotency_key": _header(
             "Idempotency-Key",
-            {"type": "string"},
+            {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX},
             "the same key with the same body does nothing again, with another body it is refused (422); "
             f"that of a stimulus is remembered for {REQUEST_DAYS} days",
         ),

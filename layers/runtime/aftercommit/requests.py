@@ -5,14 +5,14 @@ import json
 import re
 from collections.abc import Mapping
 
-from aftercommit.errors import ForbiddenError, MalformedRequestError, NotFoundError, TooLargeError
+from aftercommit.errors import ForbiddenError, MalformedRequestError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
 from aftercommit.limits import (
     BODY_BYTES_MAX,
+    IDEMPOTENCY_KEY_CHARACTERS_MAX,
     INPUT_BYTES_MAX,
     KEY_BYTES_MAX,
     NAME_CHARACTERS_MAX,
-    NUMBER_MAX,
 )
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
@@ -50,25 +50,30 @@ def find_tenant(headers: Mapping[str, str], claims: Mapping[str, Json] | None) -
     return tenant
 
 
-def read_number(text: str, name: str, *, most: int = NUMBER_MAX) -> int:
-    """Read a parameter that is a whole number from 1 to `most`; raises MalformedRequestError."""
-    # The length first: Python refuses to read very long numbers.
-    if not text.isascii() or not text.isdecimal() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
-        raise MalformedRequestError(f"must be a whole number from 1 to {most}", field=name)
-    return int(text)
+def read_idempotency_key(headers: Mapping[str, str]) -> str | None:
+    """Return the Idempotency-Key header, or None without one; raises MalformedRequestError.
+
+    An empty one is refused: it would be the same key for whoever forgot to fill it in.
+    """
+    key = {name.lower(): value for name, value in headers.items()}.get("idempotency-key")
+    if key is not None and (not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not _encodes(key)):
+        raise MalformedRequestError(
+            f"must have 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} characters", field="Idempotency-Key"
+        )
+    return key
 
 
-def read_parameter(text: str | None, name: str, *, most: int = NAME_CHARACTERS_MAX) -> str | None:
-    """Return a parameter of a query; raises MalformedRequestError if it is longer than `most`, or no text."""
-    if text is not None and (len(text) > most or not _encodes(text)):
-        raise MalformedRequestError(f"must be a text of at most {most} characters", field=name)
-    return text
+def fits_key(text: str) -> bool:
+    """Tell whether the key of a row can hold a text."""
+    return len(text) <= KEY_BYTES_MAX and _encodes(text) and len(text.encode()) <= KEY_BYTES_MAX
 
 
-def check_path(path: str) -> None:
-    """Refuse a path with a part longer than any key of a row; raises NotFoundError."""
-    if any(len(part.encode(errors="replace")) > KEY_BYTES_MAX for part in path.split("/")):
-        raise NotFoundError(f"no name has more than {KEY_BYTES_MAX} bytes", field="path")
+def find_number(text: str, lowest: int, highest: int) -> int | None:
+    """Return the whole number that a text is, or None if it is none within the bounds."""
+    # The length first: Python refuses to read thousands of digits.
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(highest))):
+        return None
+    return int(text) if lowest <= int(text) <= highest else None
 
 
 def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str]) -> dict[str, Json]:
@@ -83,7 +88,11 @@ def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str
             raise MalformedRequestError("the body is no base64 of UTF-8", field="body") from None
     if not text:
         return {}
-    if len(text) > BODY_BYTES_MAX or len(text.encode()) > BODY_BYTES_MAX:
+    if len(text) > BODY_BYTES_MAX:
+        raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
+    if not _encodes(text):
+        raise MalformedRequestError("the body is no UTF-8", field="body")
+    if len(text.encode()) > BODY_BYTES_MAX:
         raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
     try:
         body = json.loads(text, parse_constant=_refuse_constant)

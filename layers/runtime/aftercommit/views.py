@@ -17,10 +17,10 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, find_whole
-from aftercommit.limits import KEY_BYTES_MAX, PAGE_MAX
+from aftercommit.limits import KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MAX
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.outbox import body_of
-from aftercommit.requests import read_number
+from aftercommit.requests import find_number
 from aftercommit.salvage import read_item, read_items
 from aftercommit.tables import (
     HeadRow,
@@ -35,6 +35,7 @@ from aftercommit.tokens import make_callback_token, make_token
 
 # A page that few instances match ends here, and its cursor goes on.
 _EXAMINED_MAX = 1_000
+_REVISION_MAX = 10**10 - 1
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,10 @@ def read_page(limit: str | None, cursor: str | None) -> Page:
     """Read a list's parameters; raises MalformedRequestError naming the one that is wrong."""
     if limit is None:
         return Page(cursor=cursor)
-    return Page(read_number(limit, "limit", most=PAGE_MAX), cursor)
+    number = find_number(limit, 1, PAGE_MAX)
+    if number is None:
+        raise MalformedRequestError(f"must be a whole number from 1 to {PAGE_MAX}", field="limit")
+    return Page(number, cursor)
 
 
 def to_cursor(place: list[Json]) -> str:
@@ -61,20 +65,22 @@ def from_cursor(cursor: str | None, parts: int) -> list[str] | None:
     """Read a cursor: it holds sort keys only, so that none can lead into another tenant's partition."""
     if cursor is None:
         return None
-    refused = MalformedRequestError("is none that a list has given", field="cursor")
     try:
-        place: Json = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        is_place = isinstance(place, list) and len(place) == parts and all(map(_is_key, place))
-    except (ValueError, RecursionError):
-        raise refused from None
-    if not is_place:
-        raise refused
-    return [str(part) for part in place]
+        place = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        if isinstance(place, list) and len(place) == parts and all(map(_is_key, place)):
+            return place
+    except (ValueError, RecursionError):  # half a character, too
+        pass
+    raise foreign_cursor()
 
 
-def _is_key(part: Json) -> bool:
-    """Whether a part of a cursor can stand in a key; raises ValueError for half characters."""
-    return isinstance(part, str) and 1 <= len(part.encode()) <= KEY_BYTES_MAX
+def _is_key(text: Json) -> bool:
+    return isinstance(text, str) and 1 <= len(text.encode()) <= KEY_BYTES_MAX
+
+
+def foreign_cursor() -> MalformedRequestError:
+    """Return the error for a cursor that no list has given."""
+    return MalformedRequestError("is none that a list has given", field="cursor")
 
 
 def _page_of(rows: list[Json], page: Page, name: str, place: Any) -> dict[str, Json]:
@@ -93,7 +99,10 @@ def present(**values: Json) -> dict[str, Json]:
 
 
 def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
-    """Return an instance after its last commit, with its first dispatches; raises NotFoundError."""
+    """Return an instance after its last commit, with its first dispatches and incidents.
+
+    Raises NotFoundError.
+    """
     found = find_whole(tenant, instance_id)
     if found is None:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
@@ -106,7 +115,7 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
         "variables": state.variables,
         "failure": state.failure.to_json() if state.failure else None,
         "bookmarks": [_bookmark(head, state, each) for each in state.bookmarks.values()],
-        "incidents": [_incident(row) for row in _incidents(head.instance_key)],
+        "incidents": [_incident(row) for row in islice(_incidents(head.instance_key), PAGE_MAX)],
         "dispatches": [show_item(row) for row in islice(_dispatches(head.instance_key), PAGE_MAX)],
     }
 
@@ -234,24 +243,25 @@ def show_journal(tenant: str, instance_id: str, page: Page) -> dict[str, Json]:
     """Return what an instance did, revision by revision; raises NotFoundError."""
     _find_shown(tenant, instance_id)
     place = from_cursor(page.cursor, 1)
-    after = read_number(place[0], "cursor") + 1 if place else 1
+    after = find_number(place[0], 0, _REVISION_MAX - 1) if place else 0
+    if after is None:
+        raise foreign_cursor()
     rows = RevisionRow.query(
         key_of(tenant, instance_id),
-        RevisionRow.row.between(revision_name(after), revision_name(10**10 - 1)),
+        RevisionRow.row.between(revision_name(after + 1), revision_name(_REVISION_MAX)),
         consistent_read=True,
-        limit=page.limit + 1,
+        page_size=page.limit + 1,
     )
-    shown = [
-        {
-            "revision": int(row.revision),
-            "committed_at": row.committed_at,
-            "nonce": row.nonce,
-            "activities": _lines(row.journal),
-        }
-        for row in rows
-    ]
-    place_of_last = [str(shown[page.limit - 1]["revision"])] if len(shown) > page.limit else None
-    return _page_of(list(shown), page, "revisions", place_of_last)
+    shown: list[Json] = []
+    size = 0
+    for row in rows:
+        size += len(row.journal.encode())
+        # Many lines make a page end early, but not before its first revision.
+        if len(shown) == page.limit or (shown and size > PAGE_BYTES_MAX):
+            return {"revisions": shown, "cursor": to_cursor([str(shown[-1]["revision"])])}
+        told = {"committed_at": row.committed_at, "nonce": row.nonce, "activities": _lines(row.journal)}
+        shown.append({"revision": int(row.revision), **told})
+    return {"revisions": shown}
 
 
 def _lines(journal: str) -> list[dict[str, Json]]:
