@@ -20,13 +20,17 @@ from aftercommit.errors import (
     DefinitionRefusedError,
     MalformedRequestError,
     MethodNotAllowedError,
-    NotFoundError,
     RefusedError,
     TryLaterError,
 )
 from aftercommit.functions import descriptors
 from aftercommit.http_parts import METHODS
-from aftercommit.limits import BULK_REQUESTS_MAX, MESSAGE_CHARACTERS_MAX, VERSION_MAX
+from aftercommit.limits import (
+    BULK_REQUESTS_MAX,
+    CURSOR_CHARACTERS_MAX,
+    MESSAGE_CHARACTERS_MAX,
+    VERSION_MAX,
+)
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
@@ -42,17 +46,19 @@ from aftercommit.operations import (
 from aftercommit.publish import load_workflows, publish_draft, put_draft, retract
 from aftercommit.redrive import redrive
 from aftercommit.requests import (
-    find_number,
+    check_path,
     find_tenant,
-    fits_key,
     read_body,
     read_http_request,
     read_idempotency_key,
     read_items,
+    read_number,
+    read_parameter,
     read_tenant,
 )
 from aftercommit.settings import settings
 from aftercommit.views import (
+    Page,
     list_dead_letters,
     list_dispatches,
     list_incidents,
@@ -68,17 +74,6 @@ from aftercommit.views import (
 EXECUTE_SECONDS = 25
 load_workflows(settings().workflows_module)
 app = APIGatewayHttpResolver()
-
-
-def check_names(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Any:
-    """Find nothing at a path that names what can have no row; tokens are read before any look-up."""
-    for name, value in app.request.path_parameters.items():
-        if name != "token" and not fits_key(value):
-            raise NotFoundError(f"there is no such {name}: it is too long", field=name)
-    return next_middleware(app)
-
-
-app.use(middlewares=[check_names])
 
 
 @logger.inject_lambda_context
@@ -138,6 +133,16 @@ def failed(_: Exception) -> Response[str]:
     return _error(500, "internal", "something went wrong; the log has the details")
 
 
+def bound_path(resolver: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
+    """Refuse a path that names what can be nowhere, before anything looks for it."""
+    check_path(resolver.current_event.path)
+    response: Response[str] = next_middleware(resolver)
+    return response
+
+
+app.use(middlewares=[bound_path])
+
+
 def _claims() -> dict[str, Any] | None:
     """Return what the caller's token says; None where requests are signed instead, or public."""
     authorizer = app.current_event["requestContext"].get("authorizer") or {}
@@ -149,10 +154,12 @@ def _tenant() -> str:
 
 
 def _query(name: str) -> str | None:
-    value = app.current_event.query_string_parameters.get(name)
-    if value is not None and name != "cursor" and not fits_key(value):  # a cursor holds several keys
-        raise MalformedRequestError("is too long", field=name)
-    return value
+    return read_parameter(app.current_event.query_string_parameters.get(name), name)
+
+
+def _page() -> Page:
+    cursor = app.current_event.query_string_parameters.get("cursor")
+    return read_page(_query("limit"), read_parameter(cursor, "cursor", most=CURSOR_CHARACTERS_MAX))
 
 
 def _body(**known: str) -> dict[str, Any]:
@@ -209,15 +216,13 @@ def get_workflows() -> Response[str]:
 @app.get("/workflows/<id>")
 def get_workflow(id: str) -> Response[str]:  # noqa: A002 - named as in the path
     """Show a definition, or give it as a draft of it is put."""
-    asked = _query("version")
-    version = None if asked is None else find_number(asked, 1, VERSION_MAX)
-    if asked is not None and version is None:
-        raise MalformedRequestError(f"must be a whole number from 1 to {VERSION_MAX}", field="version")
+    version = _query("version")
     export = _query("export")
     if export not in (None, "true", "false"):
         raise MalformedRequestError("must be true or false", field="export")
     show = export_workflow if export == "true" else show_workflow
-    return _json(200, show(_tenant(), id, version))
+    number = None if version is None else read_number(version, "version", most=VERSION_MAX)
+    return _json(200, show(_tenant(), id, number))
 
 
 @app.put("/workflows/<id>")
@@ -276,7 +281,7 @@ def post_execute(id: str) -> Response[str]:  # noqa: A002
 @app.get("/instances")
 def get_instances() -> Response[str]:
     """List the instances of a definition or a correlation id."""
-    page = read_page(_query("limit"), _query("cursor"))
+    page = _page()
     shown = list_instances(
         _tenant(),
         definition_id=_query("definition_id"),
@@ -296,7 +301,7 @@ def get_instance(id: str) -> Response[str]:  # noqa: A002
 @app.get("/instances/<id>/journal")
 def get_journal(id: str) -> Response[str]:  # noqa: A002
     """Show what an instance did."""
-    return _json(200, show_journal(_tenant(), id, read_page(_query("limit"), _query("cursor"))))
+    return _json(200, show_journal(_tenant(), id, _page()))
 
 
 @app.post("/instances/<id>/dispatch")
@@ -309,7 +314,7 @@ def post_instance_dispatch(id: str) -> Response[str]:  # noqa: A002
 @app.get("/dispatches")
 def get_dispatches() -> Response[str]:
     """List the dispatches of an owner, or those that failed."""
-    page = read_page(_query("limit"), _query("cursor"))
+    page = _page()
     shown = list_dispatches(_tenant(), owner_id=_query("owner_id"), status=_query("status"), page=page)
     return _json(200, shown)
 
@@ -329,7 +334,7 @@ def post_redrive(owner_id: str, id: str) -> Response[str]:  # noqa: A002
 @app.get("/outbox")
 def get_outbox() -> Response[str]:
     """List what is pending, or what failed."""
-    page = read_page(_query("limit"), _query("cursor"))
+    page = _page()
     return _json(200, list_outbox(_tenant(), status=_query("status"), command=_query("command"), page=page))
 
 
@@ -398,13 +403,13 @@ def post_complete(token: str) -> Response[str]:
 @app.get("/bookmark-queue")
 def get_bookmark_queue() -> Response[str]:
     """List the open stimuli."""
-    return _json(200, list_open_stimuli(_tenant(), read_page(_query("limit"), _query("cursor"))))
+    return _json(200, list_open_stimuli(_tenant(), _page()))
 
 
 @app.get("/bookmark-queue/dead-letters")
 def get_dead_letters() -> Response[str]:
     """List the dead letters."""
-    return _json(200, list_dead_letters(_tenant(), read_page(_query("limit"), _query("cursor"))))
+    return _json(200, list_dead_letters(_tenant(), _page()))
 
 
 @app.get("/bookmark-queue/dead-letters/<id>")
@@ -429,7 +434,7 @@ def remove_dead_letter(id: str) -> Response[str]:  # noqa: A002
 @app.get("/incidents")
 def get_incidents() -> Response[str]:
     """List the recorded faults of a tenant, newest first."""
-    return _json(200, list_incidents(_tenant(), read_page(_query("limit"), _query("cursor"))))
+    return _json(200, list_incidents(_tenant(), _page()))
 
 
 _ENDPOINTS = "/endpoints/"

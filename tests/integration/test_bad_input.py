@@ -198,7 +198,13 @@ def test_an_odd_stimulus_is_taken_as_it_is_and_ends_as_a_dead_letter(api, world,
     assert item.last_error.startswith("ExpiredError")
 
 
-@pytest.mark.parametrize("token", ["x", "e30", "W10", "WyJhIiwiYiIsImMiLCJkIl0", "%F0%9F%98%80", "A" * 5_000])
-def test_a_token_that_is_none_is_not_found(api, world, token):
+@pytest.mark.parametrize(
+    ("token", "field"),
+    [
+        *((token, "token") for token in ("x", "e30", "W10", "WyJhIiwiYiIsImMiLCJkIl0", "%F0%9F%98%80")),
+        ("A" * 5_000, "path"),
+    ],
+)
+def test_a_token_that_is_none_is_not_found(api, world, token, field):
     status, error = refused(api, world, f"/tasks/{token}/complete", {}, method="POST")
-    assert (status, error["field"]) == (404, "token")
+    assert (status, error["field"]) == (404, field)

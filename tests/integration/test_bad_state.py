@@ -6,6 +6,7 @@ import pytest
 
 from aftercommit import DispatchWorkflow, Retry, Sequence, Step, Workflow, clock, functions, inputs, var
 from aftercommit.limits import RESULT_BYTES_MAX, STATE_BYTES_MAX
+from aftercommit.tables import RevisionRow
 from tests.integration.faults import Crash
 from tests.integration.world import behaviours, effects
 
@@ -295,3 +296,25 @@ def test_an_unknown_activity_is_an_incident_that_is_retried_and_heals(world):
         del functions._registered["late-activity"]
     shown = world.show(instance_id)
     assert (shown["status"], shown["output"]) == ("completed", 1)
+
+
+def test_r13_an_instance_with_a_damaged_revision_has_an_incident_and_goes_on_once_that_is_repaired(
+    world, faults
+):
+    world.publish(Workflow("two", root=Sequence(Step("act", name="a"), Step("act", name="b"))))
+    instance_id = world.dispatch("two")
+    faults.before("TransactWriteItems", Crash(), match="revision#0000000002")
+    with pytest.raises(Crash):
+        world.run(instance_id)
+    [row] = world.revisions(instance_id)
+    key = {"instance_key": row.instance_key, "row": row.row}
+    world.set_raw(RevisionRow, key, commands={"S": "{"})
+    world.messages.clear()
+    world.settle(1_000)
+    assert ([each.error_type for each in world.incidents()], world.raised) == (
+        ["UnreadableInstanceError"],
+        [],
+    )
+    world.set_raw(RevisionRow, key, commands={"S": row.commands})
+    world.settle(7_200)
+    assert world.show(instance_id)["status"] == "completed"

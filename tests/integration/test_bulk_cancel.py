@@ -9,6 +9,7 @@ from aftercommit import engine
 from aftercommit.cancel import cancel
 from aftercommit.ids import derive_child_id
 from aftercommit.model import ItemStatus
+from aftercommit.tables import HeadRow
 from tests.integration.bulks import admit, begin, parent_of, racing, starts, tally
 from tests.integration.faults import Crash
 from tests.integration.waits import send
@@ -166,3 +167,20 @@ def test_cancelling_goes_down_through_generations(world):
     cancel("default", top, "enough")
     world.settle(seconds=60)
     assert set(world.statuses().values()) == {"cancelled"}
+
+
+def test_i9_a_child_that_cannot_be_read_holds_back_no_other_and_is_cancelled_once_it_is_repaired(world):
+    parent_id = bulk(world, items=("wait", "wait", "wait"))
+    ids = [admit(world, index) for index in range(3)]
+    key = {"instance_key": f"default#{ids[1]}", "row": "head"}
+    good = world.head(ids[1]).snapshot
+    world.set_raw(HeadRow, key, snapshot={"S": "{"})
+    cancel("default", parent_id, "enough")
+    world.settle(seconds=60)
+    assert [world.statuses()[each] for each in ids] == ["cancelled", "suspended", "cancelled"]
+    assert the_cancel(world).status == "undone"
+    assert [each.error_type for each in world.incidents()] == ["UnreadableInstanceError"]
+    world.set_raw(HeadRow, key, snapshot={"S": good})
+    world.settle(seconds=3_600)
+    assert world.statuses()[ids[1]] == "cancelled"
+    assert the_cancel(world).status == "done"

@@ -88,3 +88,40 @@ def test_a_child_that_runs_on_for_long_is_not_taken_for_damage(world):
     world.settle(seconds=3_600)
     assert world.show(parent_id)["status"] == "suspended"
     assert tally(world, parent_id) == {"completed": [1]}
+
+
+@pytest.mark.parametrize("lost", ["total", "bookmark_id", "all"])
+def test_i2_a_join_that_cannot_be_read_faults_its_parent_and_cancels_the_children(world, lost):
+    parent_id = begin(world, parent_of(["wait", "b"], wait=True))
+    item = world.item("join")
+    body = {name: value for name, value in json.loads(item.body).items() if name != lost}
+    set_item(world, item, body={"S": "{" if lost == "all" else json.dumps(body)})
+    world.settle(seconds=900)
+    assert find_whole("default", parent_id)[1].failure.type == "JoinFailedError"
+    statuses = [world.statuses()[row.instance_id] for row in starts(world)]
+    assert sorted(statuses) == ["cancelled", "completed"]
+
+
+@pytest.mark.parametrize("place", [{"rows": None}, {"rows": "2"}, {"index": "x"}], ids=str)
+def test_c14_a_start_whose_place_cannot_be_read_is_counted_as_failed(world, place):
+    parent_id = bulk(world)
+    _set_place(world, place)
+    world.settle(seconds=900)
+    assert world.raised == []
+    assert tally(world, parent_id) == {"completed": [0, 2], "dispatch_failed": [1]}
+
+
+def test_a_start_whose_place_has_a_part_of_newer_code_is_left_to_that(world):
+    bulk(world)
+    _set_place(world, {"colour": "red"})
+    world.settle(seconds=900)
+    start = starts(world)[1]
+    assert (world.raised, start.status, int(start.attempts)) == ([], "undone", 0)
+    assert "'colour'" in start.last_error
+
+
+def _set_place(world, place):
+    item = starts(world)[1]
+    body = json.loads(item.body)
+    body["join"] = {name: each for name, each in {**body["join"], **place}.items() if each is not None}
+    set_item(world, item, body={"S": json.dumps(body)})

@@ -2,10 +2,12 @@
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Sequence, Step, Workflow
+from aftercommit import DispatchWorkflow, Event, Sequence, Step, Workflow
 from aftercommit.cancel import cancel
+from aftercommit.definitions import load_definition
 from aftercommit.errors import NotFoundError
 from aftercommit.instances import find_head
+from aftercommit.tables import DefinitionRow
 from tests.integration.faults import Crash
 from tests.integration.waits import bookmark_rows, parent, racer, send, sleeper, waiter, waiting
 from tests.integration.world import behaviours, effects
@@ -198,3 +200,23 @@ def test_the_timer_of_a_cancelled_instance_does_nothing(w):
     w.settle()
     assert w.show(instance_id)["status"] == "cancelled"
     assert [item.status for item in w.items()] == ["done"]
+
+
+def test_i2_a_child_whose_definition_is_missing_is_cancelled_once_that_is_back(w):
+    w.publish(
+        Workflow("kept", root=Event("never")), Workflow("keeping", root=DispatchWorkflow("kept", wait=True))
+    )
+    parent_id = w.dispatch("keeping")
+    w.settle(60)
+    [child] = [head for head in w.heads() if head.definition_id == "kept"]
+    rows = [row for row in DefinitionRow.scan() if row.definition_key == "*#kept"]
+    for row in rows:
+        row.delete()
+    load_definition.cache_clear()
+    cancel("default", parent_id, "enough")
+    w.settle(60)
+    assert w.item("cancel").status == "undone"
+    for row in rows:
+        row.save()
+    w.settle(3_600)
+    assert w.statuses()[child.instance_id] == "cancelled"

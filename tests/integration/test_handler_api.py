@@ -405,7 +405,7 @@ def test_a_list_needs_one_of_definition_and_correlation(api, query):
         ("/dispatches/nobody/nothing", "id"),
         ("/workflows/nobody", "id"),
         ("/workflows/send-receipt?version=9", "version"),
-        ("/instances/" + "x" * 3000, "id"),
+        ("/instances/" + "x" * 3000, "path"),
     ],
 )
 def test_what_is_not_there_is_not_found(api, path, field):

@@ -5,8 +5,10 @@ import pytest
 from aftercommit import Cron, Fork, Sequence, StartAt, Step, Timer, Workflow, clock, var
 from aftercommit.definition import read_definition
 from aftercommit.definitions import load_definition, store
-from aftercommit.errors import DefinitionRefusedError
+from aftercommit.errors import ConditionFailedError, DefinitionRefusedError
+from aftercommit.model import Failure
 from aftercommit.occurrences import next_times
+from aftercommit.outbox import give_up_if_undone, refuse
 from aftercommit.publish import publish, publish_draft, put_draft, retract
 from aftercommit.sweep import sweep
 from aftercommit.tables import SHARED_TENANT, DefinitionRow, ItemRow
@@ -248,3 +250,14 @@ def test_cron_and_timer_wait_where_they_are_no_start_points(world):
     minute = clock.from_text(shown["output"]["at"])
     assert minute % 60 == 0
     assert 0 <= clock.from_text(shown["ended_at"]) - minute < 1
+
+
+def test_a_worker_that_still_holds_the_version_before_cannot_give_up_what_is_taken_over(world):
+    world.publish(ticking())
+    [item] = ItemRow.scan()
+    world.publish(ticking(2))
+    assert not give_up_if_undone(item, Failure("OSError", "gone"))
+    with pytest.raises(ConditionFailedError):
+        refuse(item, Failure("OSError", "gone"))
+    pass_time(world, 130)
+    assert [int(head.version) for head in world.heads()] == [2, 2]

@@ -15,6 +15,7 @@ from aftercommit.publish import publish, retract
 from aftercommit.redrive import redrive
 from aftercommit.tables import ItemRow
 from aftercommit.views import Page, list_dispatches, list_incidents
+from tests.integration.bulks import begin, parent_of, starts
 from tests.integration.faults import Crash, no_answer
 from tests.integration.world import effects
 
@@ -272,3 +273,28 @@ def test_a_retracted_workflow_is_met_again_by_a_redrive_once_it_is_back(world):
     redrive_it(item)
     world.settle(60)
     assert again(item).status == "done"
+
+
+def test_a_redrive_while_its_owner_is_deleted_is_refused(world, failed, faults):
+    faults.meanwhile("TransactWriteItems", lambda: delete("default", failed.owner_id))
+    assert "deleted" in reason_of(failed)
+    assert again(failed).status == "failed"
+
+
+def test_a_redrive_while_its_owner_is_cancelled_and_it_with_it_is_refused(world, faults):
+    root = Sequence(DispatchWorkflow("late", cancel_with_parent=True), Event("never"))
+    failed = give_up_dispatch(world, Workflow("taking", root=root))
+    faults.meanwhile("TransactWriteItems", lambda: cancel("default", failed.owner_id, "enough"))
+    assert "cancelled" in reason_of(failed)
+    assert again(failed).status == "failed"
+
+
+def test_a_redriven_child_of_a_bulk_leaves_its_own_ending(world):
+    begin(world, parent_of(["a", "b"], workflow="later", concurrent_max=1))
+    world.settle(300)
+    first = starts(world)[0]
+    assert (first.status, first.outcome) == ("failed", "DispatchFailed")
+    world.publish(Workflow("later", inputs={"item": str, "index": int}, root=Sequence(), output="done"))
+    assert redrive_it(first).outcome is None
+    world.settle(300)
+    assert (again(first).outcome, again(first).output) == ("Completed", '"done"')

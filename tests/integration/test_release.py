@@ -93,3 +93,11 @@ def test_a_lease_that_cannot_be_given_back_runs_out(world, faults, born):
     world.clock.at += 130
     world.run(born)
     assert world.show(born)["status"] == "completed"
+
+
+def test_a_worker_that_committed_before_it_gave_back_leaves_no_count_below_zero(world, faults, born):
+    faults.before("TransactWriteItems", throttled, times=TRIES_MAX, match="revision#0000000002")
+    with pytest.raises(TryLaterError):
+        world.run(born)
+    assert (len(world.revisions(born)), int(world.head(born).released)) == (1, 1)
+    assert load_stalled(world, born) == 0

@@ -118,8 +118,13 @@ def _is_consequence(story: Story, owner_id: str, item_id: str) -> bool:
 
 
 def _is_told_along(story: Story, owner_id: str, item_id: str) -> bool:
-    """Whether an item tells some of the children that go with their cancelled owner, as that has decided."""
+    """Whether an item is part of a wide cancel, or tells children that go with their cancelled owner."""
     item = story.items[owner_id, item_id]
+    gathered = [
+        each for (owner, _), each in story.items.items() if owner == owner_id and '"parts":' in each["body"]
+    ]
+    if any(part["item_id"] == item_id for each in gathered for part in json.loads(each["body"])["parts"]):
+        return item["command"] == "cancel"
     if item["command"] != "cancel" or (owner_id, derive_id("cancel-along", owner_id)) not in story.items:
         return False
     return derive_id("cancel", f"along-{json.loads(item['body'])['item_id']}") == item_id

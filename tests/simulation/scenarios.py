@@ -282,6 +282,7 @@ SCENARIOS = (
         _COMPLETED,
     ),
     Scenario("bulk-abandoned", (Start("bulk-abandoned"),), _COMPLETED, {"won": 1, "after": 1}, drops=True),
+    Scenario("bulks-abandoned", (Start("bulks-abandoned"),), _COMPLETED, {"won": 1}, drops=True),
     Scenario(
         "bulk-large",
         (Start("bulk-in-lanes"), Start("bulk", "other")),

@@ -353,6 +353,14 @@ bulk_abandoned = Workflow(
         Step(act, name="after"),
     ),
 )
+bulks_abandoned = Workflow(
+    "bulks-abandoned",
+    root=Fork(
+        *(_bulk("a", workflow="endless-child", wait=True) for _ in range(3)),
+        Sequence(Delay(20), Step(act, name="won")),
+        wait="any",
+    ),
+)
 bulk_endless = Workflow("bulk-endless", root=_bulk(*"abcde", workflow="endless-child", wait=True))
 bulk_twice = Workflow(
     "bulk-twice",

@@ -76,12 +76,10 @@ def waiting(run):
 
 def withdrawn(run):
     """Return the ids of the children that cancel intentions speak of."""
-    pairs = [
-        pair
-        for each in run.intentions
-        if each.command == ItemCommand.CANCEL
-        for pair in [each.body, *each.body.get("more", [])]
-    ]
+    cancels = [each.body for each in run.intentions if each.command == ItemCommand.CANCEL]
+    apart = [part["body"] for body in cancels for part in body.get("parts", [])]
+    cancels = [*apart, *(body for body in cancels if "parts" not in body)]
+    pairs = [pair for body in cancels for pair in [body, *body.get("more", [])]]
     return [pair["instance_id"] for pair in pairs]
 
 

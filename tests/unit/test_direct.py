@@ -3,6 +3,7 @@
 import pytest
 
 from aftercommit import (
+    BulkDispatchWorkflows,
     Correlate,
     Delay,
     DispatchWorkflow,
@@ -272,3 +273,21 @@ def test_a_child_that_is_not_wanted_any_more_is_cancelled():
     result = direct.run(workflow, workflows=[slow])
     assert result.status == "completed"
     assert [each.status for each in result.children] == ["cancelled"]
+
+
+def test_a_child_that_goes_along_is_cancelled_with_its_parent_though_that_does_not_wait():
+    slow = Workflow("slow", root=Event("never"))
+    middle = Workflow(
+        "middle", root=Sequence(DispatchWorkflow("slow", cancel_with_parent=True), Event("never"))
+    )
+    workflow = Workflow("w", root=Fork(DispatchWorkflow("middle", wait=True), Delay(60), wait="any"))
+    result = direct.run(workflow, workflows=[slow, middle])
+    [child] = result.children
+    assert [child.status, *(each.status for each in child.children)] == ["cancelled", "cancelled"]
+
+
+def test_many_bulks_that_are_not_wanted_any_more_are_cancelled():
+    slow = Workflow("slow", inputs={"item": {}, "index": int}, root=Event("never"))
+    bulks = [BulkDispatchWorkflows("slow", [1], wait=True) for _ in range(3)]
+    result = direct.run(Workflow("w", root=Fork(*bulks, Delay(60), wait="any")), workflows=[slow])
+    assert [each.status for each in result.children] == ["cancelled"] * 3

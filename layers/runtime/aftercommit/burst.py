@@ -198,7 +198,7 @@ class Burst:
     def _must_commit(self) -> bool:
         return bool(
             self.held.definition.commit == "step"
-            or self.pending.intentions
+            or self.pending.has_rows
             or self.pending.bytes > BURST_COMMANDS_BYTES_MAX
         )
 

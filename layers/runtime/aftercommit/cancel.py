@@ -12,18 +12,21 @@ from aftercommit import clock
 from aftercommit.burst import Worker
 from aftercommit.checkpoint import Pending, commit_unleased, decide
 from aftercommit.errors import (
+    AftercommitError,
     ConditionFailedError,
     ContentionError,
     ItemSettledError,
     MalformedRowError,
+    NewerFormError,
     NotFoundError,
     OvertakenError,
+    UnreadableInstanceError,
 )
 from aftercommit.ids import derive_child_id
-from aftercommit.instances import find_head, load
+from aftercommit.instances import find_head, load_unleased
 from aftercommit.intentions import intend_cancels_of
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
-from aftercommit.model import Cancel, ItemCommand, ItemStatus, Json, Outcome, instance_status
+from aftercommit.model import Cancel, Intention, ItemCommand, ItemStatus, Json, Outcome, instance_status
 from aftercommit.outbox import ack, body_of, item_put, settle, walk_parts, withdrawal
 from aftercommit.queue import Message, Sending, send
 from aftercommit.salvage import read_items
@@ -39,8 +42,9 @@ _WITHDRAWN = ItemRow.outcome.set(Outcome.CANCELLED.value)
 def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = None) -> bool:
     """End an instance as cancelled; returns False if it had ended already.
 
-    `ack` settles the item that asks for it, in the same commit. Raises NotFoundError, or ItemSettledError if
-    that item is settled already.
+    `ack` settles the item that asks for it, in the same commit. Raises NotFoundError, ItemSettledError if
+    that item is settled already, and UnreadableInstanceError or NewerFormError for one that this code cannot
+    load.
     """
     for _ in range(_TRIES_MAX):
         head = find_head(tenant, instance_id)
@@ -49,7 +53,7 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
         if instance_status(head.status).ended:
             return False
         try:
-            held = load(head, leased=False)
+            held = load_unleased(head)
             pending = Pending(ack=ack)
             if not decide(held, pending, Cancel(reason)):
                 return False  # its last step is committed, and its burst is about to say so
@@ -66,7 +70,8 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
     """See a cancel item through: withdraw the dispatch if its child was not admitted, else cancel that.
 
     If it speaks of several, they go one by one before the commit that settles it: if this dies midway, they
-    are met again, and those that are cancelled already stay as they are.
+    are met again, and those that are cancelled already stay as they are. One that cannot be cancelled now
+    holds back no other: it is raised in the end, and the item stays undone.
     """
     body = body_of(item)
     if "join_id" in body:
@@ -75,8 +80,12 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
     if body.get("all"):
         _cancel_along(item)
         return
-    for each in body.get("more", []):
-        _cancel_one(item, each)
+    if "parts" in body:
+        _make_parts(item, [Intention.from_json(each) for each in body["parts"]])
+        return
+    if left := _cancel_each(item, body.get("more", [])):
+        _cancel_each(item, [{"instance_id": item.instance_id, "item_id": body["item_id"]}])
+        raise left[0]
     try:
         commit([withdrawal(item, body["item_id"]), ack(item, clock.now())])
     except ConditionFailedError as error:
@@ -94,19 +103,25 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
 
 
 def _cancel_along(item: ItemRow) -> None:
-    """Make an item for each few of the owner's dispatches that go with it; then this one is done itself.
+    """Make an item for each few of the owner's dispatches that go with it; the owner has ended: no more come.
 
-    The owner has ended, so there will be no more. The items' ids derive from the dispatches', so that of a
-    second telling, however far the first one came, only what is missing is made.
+    The items' ids derive from the dispatches'.
+    """
+    found = read_items(item.owner_key)
+    _make_parts(
+        item, intend_cancels_of([(row.instance_id, row.item_id) for row in found if _goes_along(row)])
+    )
+
+
+def _make_parts(item: ItemRow, parts: list[Intention]) -> None:
+    """Make an item of each part of a cancel; then that one is done itself.
+
+    Their ids are those of what they cancel, so that of a second telling, however far the first one came, only
+    what is missing is made.
     """
     at = clock.now()
-    found = read_items(item.owner_key)
-    dispatches = [(row.instance_id, row.item_id) for row in found if _goes_along(row)]
     absent = ItemRow.item_id.does_not_exist()  # closes: told twice
-    puts = [
-        Put("part", item_put(item.tenant, item.owner_id, each, at).row, absent)
-        for each in intend_cancels_of(dispatches)
-    ]
+    puts = [Put("part", item_put(item.tenant, item.owner_id, each, at).row, absent) for each in parts]
     for put in puts:
         with suppress(ConditionFailedError):
             commit([put])
@@ -118,6 +133,17 @@ def _goes_along(row: ItemRow) -> bool:
         return row.command == ItemCommand.START and bool(body_of(row).get("cancel_with_parent"))
     except MalformedRowError:
         return False  # it will be set aside, and never start
+
+
+def _cancel_each(item: ItemRow, pairs: list[dict[str, Json]], *more: Action) -> list[AftercommitError]:
+    """Cancel children one by one; returns why some of them cannot be cancelled now."""
+    left: list[AftercommitError] = []
+    for each in pairs:
+        try:
+            _cancel_one(item, each, *more)
+        except (UnreadableInstanceError, NewerFormError, ContentionError) as error:
+            left.append(error)
+    return left
 
 
 def _cancel_one(item: ItemRow, pair: dict[str, Json], *more: Action) -> None:
@@ -137,11 +163,14 @@ def _cancel_bulk(item: ItemRow, join_id: str, worker: Worker) -> None:
     the rows: if this dies midway, or has no time left, the next one goes on with what is left. None is
     counted, as their join is withdrawn with the last of them, or has told its end.
     """
+    left: list[AftercommitError] = []
     for page in _pages(item, join_id):
-        _cancel_page(item, page)
+        left += _cancel_page(item, page)
         if not worker.has_time_for(_PAGE_SECONDS):
             send([Sending(Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id))])
             return
+    if left:
+        raise left[0]
     try:
         commit([withdrawal(item, body_of(item)["item_id"]), ack(item, clock.now())])
     except ConditionFailedError:
@@ -160,7 +189,7 @@ def _pages(item: ItemRow, join_id: str) -> Iterator[list[ItemRow]]:
     yield page
 
 
-def _cancel_page(item: ItemRow, page: list[ItemRow]) -> None:
+def _cancel_page(item: ItemRow, page: list[ItemRow]) -> list[AftercommitError]:
     undone = [row for row in page if row.status == ItemStatus.UNDONE]
     left = page
     try:
@@ -169,5 +198,5 @@ def _cancel_page(item: ItemRow, page: list[ItemRow]) -> None:
         left = [row for row in page if row.status == ItemStatus.DONE]
     except ConditionFailedError:
         pass  # one of them was admitted meanwhile: they go one by one
-    for row in left:
-        _cancel_one(item, {"item_id": row.item_id, "instance_id": derive_child_id(row.item_id)}, _WITHDRAWN)
+    pairs = [{"item_id": row.item_id, "instance_id": derive_child_id(row.item_id)} for row in left]
+    return _cancel_each(item, pairs, _WITHDRAWN)

@@ -50,6 +50,11 @@ class Pending:
     ack: Update | None = None  # settles the outbox item that caused the burst
     bytes: int = 0
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether it has rows beside its revision's: what one command adds to them may fill a transaction."""
+        return bool(self.intentions or self.made or self.incidents)
+
     def add(self, command: Command, decision: Decision, at: str) -> None:
         """Take in a command and what it led to."""
         written = {"at": at, "command": command_to_json(command)}

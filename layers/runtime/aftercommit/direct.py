@@ -151,6 +151,8 @@ class _World:
         self.events: list[dict[str, Json]] = []  # told to sinks
         self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
         self.bulks: dict[str, _Bulk] = defaultdict(_Bulk)  # by the id of their join
+        # Children that are cancelled with their parent, though it does not wait for them; by the parent's id.
+        self.along: dict[str, list[dict[str, Json]]] = defaultdict(list)
         self.callbacks: list[Callback] = []  # those that nothing waits for yet
         self.called: set[tuple[str, str]] = set()  # (instance id, name): an address is good once
         self.now = clock.now()
@@ -254,11 +256,8 @@ class _World:
                 self.run(self.instances[body["instance_id"]], told)
             case ItemCommand.JOIN:
                 self.bulks[body["join_id"]].joins[intention.item_id] = intention
-            case ItemCommand.CANCEL if "join_id" in body:
-                self.cancel_bulk(body)
             case ItemCommand.CANCEL:
-                for each in (body, *body.get("more", [])):
-                    self.withdraw(each)
+                self.cancel(body)
             case ItemCommand.STIMULUS:
                 self.open.append(intention)
             case ItemCommand.EVENT:
@@ -270,6 +269,17 @@ class _World:
             if task.name == body["token"]:
                 self.run(instance, Resume(bookmark.bookmark_id, Outcome.DONE, body.get("value")))
                 return
+
+    def cancel(self, body: dict[str, Json]) -> None:
+        if "join_id" in body:
+            self.cancel_bulk(body)
+        elif "parts" in body:
+            for part in body["parts"]:
+                self.cancel(part["body"])
+        else:
+            pairs = self.along[body["instance_id"]] if body.get("all") else [body, *body.get("more", [])]
+            for each in pairs:
+                self.withdraw(each)
 
     def withdraw(self, pair: dict[str, Json]) -> None:
         # Its dispatch was due before, so it is there unless that has failed.
@@ -375,6 +385,8 @@ class _World:
 
     def start(self, intention: Intention, owner_id: str) -> None:
         body = intention.body
+        if body.get("cancel_with_parent"):
+            self.along[owner_id].append(body)
         version = body.get("version")
         definition_id = body["definition_id"]
         definition = self.published.get(definition_id)

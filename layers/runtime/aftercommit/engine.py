@@ -36,6 +36,7 @@ from aftercommit.functions import failure_of
 from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.intentions import (
     find_bookmark,
+    gather_cancels,
     intend_cancel_along,
     intend_cancels,
     intend_ending,
@@ -275,12 +276,12 @@ class _Advance:
         """Cancel the children that these executions wait for, unless their dispatch leaves them alone."""
         gone = dict.fromkeys(execution_ids)
         waiting = [each for each in self.state.bookmarks.values() if each.execution_id in gone]
-        self.decision.intentions += intend_cancels(
+        cancels = intend_cancels(
             [each.execution_id for each in waiting if each.waits_for == "child" and self.goes_along(each)]
         )
         for execution in map(self.state.executions.__getitem__, gone):
-            dropped = self.activity(execution).dropped(self.state.instance_id, execution)
-            self.decision.intentions += dropped
+            cancels += self.activity(execution).dropped(self.state.instance_id, execution)
+        self.decision.intentions += gather_cancels(self.state.instance_id, cancels)
         for bookmark in waiting:
             self.drop(bookmark)
 

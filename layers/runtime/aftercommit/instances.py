@@ -23,6 +23,7 @@ from aftercommit.errors import (
     NewerFormError,
     NotFoundError,
     OvertakenError,
+    RefusedError,
     TryLaterError,
     UnreadableInstanceError,
 )
@@ -235,10 +236,23 @@ def load_leased(head: HeadRow) -> Held:
         release(head)
         raise
     except (MalformedRowError, NotFoundError) as error:
-        told = f"instance {head.instance_id} cannot be read: {error.message}"
-        record_unreadable(head.tenant, head.instance_id, told)
+        unreadable = _record_fault(head, error)
         release(head, HeadRow.due_at.set(clock.to_text(clock.now() + settings().ack_timeout_max_seconds)))
-        raise UnreadableInstanceError(told, field=error.field) from error
+        raise unreadable from error
+
+
+def load_unleased(head: HeadRow) -> Held:
+    """Load an instance whose lease another may hold; raises as `load_leased` does, with the same incident."""
+    try:
+        return load(head, leased=False)
+    except (MalformedRowError, NotFoundError) as error:
+        raise _record_fault(head, error) from error
+
+
+def _record_fault(head: HeadRow, error: RefusedError) -> UnreadableInstanceError:
+    told = f"instance {head.instance_id} cannot be read: {error.message}"
+    record_unreadable(head.tenant, head.instance_id, told)
+    return UnreadableInstanceError(told, field=error.field)
 
 
 def record_unreadable(tenant: str, instance_id: str, told: str) -> None:
@@ -271,7 +285,8 @@ def load(head: HeadRow, *, leased: bool = True) -> Held:
             revision, leases = int(row.revision), int(row.leases)
     if not state.status.ended and state.bookmarks and not state.ready and not state.agenda:
         state.status = InstanceStatus.SUSPENDED  # the lease has overwritten it in the head
-    stalled = leases_of(head) - leases - 1
+    # One that has committed before it gave its lease back is counted by its rows, too.
+    stalled = max(0, leases_of(head) - leases - 1)
     return Held(head.tenant, head, definition, state, revision, stalled, snapshot_row)
 
 
@@ -337,6 +352,11 @@ def rows_after(head: HeadRow) -> list[RevisionRow]:
 
 
 def replay(definition: Definition, state: State, row: RevisionRow) -> None:
-    """Fold a committed revision into a state."""
-    for each in json.loads(row.commands):
-        engine.advance(definition, state, command_from_json(each["command"]), clock.from_text(each["at"]))
+    """Fold a committed revision into a state; raises MalformedRowError for one that cannot be read."""
+    try:
+        written = json.loads(row.commands)
+        read = [(command_from_json(each["command"]), clock.from_text(each["at"])) for each in written]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedRowError(f"{row.row} cannot be read: {error!r}", field=row.row) from error
+    for command, at in read:
+        engine.advance(definition, state, command, at)

@@ -19,6 +19,7 @@ from aftercommit.places import Join
 from aftercommit.schedules import next_of
 
 _CANCELS_MAX = 25  # children that one intention speaks of
+_CANCELS_APART_MAX = 2  # such intentions in one commit
 _EVENT = "event"
 OUTCOME_OF_ENDING = {
     InstanceStatus.COMPLETED: Outcome.COMPLETED,
@@ -63,14 +64,23 @@ def as_part(start: Intention, join: Join, *, joins: bool) -> Intention:
 
 
 def find_bookmark(state: State, name: str) -> Bookmark | None:
-    """Return the bookmark of an id, or the one at which a dispatch is awaited that is named itself.
+    """Return the bookmark of an id, or the one at which a dispatch or a join is awaited that is named itself.
 
-    A dispatch whose row cannot be read does not tell its bookmark any more.
+    One whose row cannot be read does not tell its bookmark any more.
     """
     if name in state.bookmarks:
         return state.bookmarks[name]
-    waiting = (each for each in state.bookmarks.values() if each.waits_for == "child")
-    return next((each for each in waiting if derive_id("dispatch", each.execution_id) == name), None)
+    return next((each for each in state.bookmarks.values() if _awaited_at(state, each) == name), None)
+
+
+def _awaited_at(state: State, bookmark: Bookmark) -> str | None:
+    """Return the id of the item that a bookmark waits for, if that is a dispatch or a join."""
+    if bookmark.waits_for == "child":
+        return derive_id("dispatch", bookmark.execution_id)
+    if bookmark.waits_for == "children":
+        turn = state.executions[bookmark.execution_id].memory["turn"]
+        return join_name(derive_join_id(bookmark.execution_id), turn)
+    return None
 
 
 def take_along(intention: Intention) -> Intention:
@@ -244,6 +254,18 @@ def _intend_in_parts(pairs: list[dict[str, Json]], name: Callable[[int], str]) -
             body["more"] = more
         intentions.append(Intention(ItemCommand.CANCEL, derive_id("cancel", name(first)), body))
     return intentions
+
+
+def gather_cancels(instance_id: str, cancels: list[Intention]) -> list[Intention]:
+    """Return them as few intentions as one commit surely holds, whatever else it is full of.
+
+    The others are parts of one, whose delivery makes the items of them.
+    """
+    if len(cancels) <= _CANCELS_APART_MAX:
+        return cancels
+    parts = [each.to_json() for each in cancels]
+    body = {"instance_id": instance_id, "item_id": "", "parts": parts}
+    return [Intention(ItemCommand.CANCEL, derive_id("cancels", cancels[0].item_id), body)]
 
 
 def intend_bulk_cancel(instance_id: str, execution_id: str, turn: int) -> Intention:

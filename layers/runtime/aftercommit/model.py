@@ -141,6 +141,11 @@ class Bookmark:
         return written
 
 
+def join_from_json(written: dict[str, Json]) -> Join:
+    """Read a place in a bulk; raises NewerFormError for one with parts that this code would lose."""
+    return Join(**_check_known(written, Join, "a place"))
+
+
 @dataclass(slots=True)
 class Parent:
     """Who started an instance from inside a workflow; `bookmark_id` is set while that one waits for it."""
@@ -163,11 +168,10 @@ class Parent:
     def from_json(cls, written: dict[str, Json]) -> "Parent":
         """Read it back; raises NewerFormError for one with parts that this code would lose."""
         _check_known(written, cls, "a parent")
-        join = written.get("join")
         return cls(
             written["instance_id"],
             bookmark_id=written.get("bookmark_id"),
-            join=Join(**_check_known(join, Join, "a place")) if join else None,
+            join=join_from_json(written["join"]) if "join" in written else None,
         )
 
 
@@ -413,9 +417,10 @@ class Intention:
     `body` for start: {instance_id, definition_id, version?, input, correlation_id?, channel?, bookmark_id?,
     join?, cancel_with_parent?, depth}; for resume: {instance_id, bookmark_id, outcome, value?}, or {token,
     value?} by the token of a task, which is looked at when it is delivered; for run: {instance_id}; for
-    cancel: {instance_id, item_id, more?, all?}, `more` being a list of such pairs, or of a bulk {instance_id,
-    item_id, join_id}; for stimulus: {stimulus, value?, correlation_id?, instance_id?}; for join: what
-    `joins.judge` reads; for event: {id, name, data, ts, user?, v?, meta?, payload?, correlation_id?, sinks?}.
+    cancel: {instance_id, item_id, more?, all?, parts?}, `more` being a list of such pairs, `parts` one of
+    cancels that go apart, or of a bulk {instance_id, item_id, join_id}; for stimulus: {stimulus, value?,
+    correlation_id?, instance_id?}; for join: what `joins.judge` reads; for event: {id, name, data, ts,
+    user?, v?, meta?, payload?, correlation_id?, sinks?}.
     """
 
     command: ItemCommand

@@ -9,6 +9,7 @@ from aftercommit.api_routes import ROUTES, Route
 from aftercommit.api_schemas import ID, NAME, NUMBER, OBJECT, ref, schemas
 from aftercommit.limits import (
     BODY_BYTES_MAX,
+    CURSOR_CHARACTERS_MAX,
     IDEMPOTENCY_KEY_CHARACTERS_MAX,
     INPUT_BYTES_MAX,
     PAGE_MAX,
@@ -151,7 +152,9 @@ def _parameters() -> dict[str, Any]:
     whole_page = Page()
     return {
         "limit": _query("limit", {**NUMBER, "maximum": PAGE_MAX, "default": whole_page.limit}),
-        "cursor": _query("cursor", {"type": "string"}, "as the page before gave it"),
+        "cursor": _query(
+            "cursor", {"type": "string", "maxLength": CURSOR_CHARACTERS_MAX}, "as the page before gave it"
+        ),
         "version": _query("version", {**NUMBER, "maximum": VERSION_MAX}, "default: the published one"),
         "export": _query("export", {"enum": ["true", "false"], "default": "false"}),
         **{name: _query(name, NAME) for name in ("definition_id", "correlation_id", "owner_id")},

@@ -26,7 +26,17 @@ from aftercommit.limits import (
     QUEUE_DELAY_SECONDS_MAX,
 )
 from aftercommit.log import count, logger
-from aftercommit.model import Failure, Incident, Intention, ItemCommand, ItemStatus, Json, Outcome, dumps
+from aftercommit.model import (
+    Failure,
+    Incident,
+    Intention,
+    ItemCommand,
+    ItemStatus,
+    Json,
+    Outcome,
+    dumps,
+    join_from_json,
+)
 from aftercommit.places import Join, Mark
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow, key_of
@@ -97,7 +107,7 @@ def _shard_of(intention: Intention) -> int:
 
 def read_join(body: dict[str, Json]) -> Join | None:
     """Return the place in a bulk of the child that a start is for; None if it is of none."""
-    return Join(**body["join"]) if "join" in body else None
+    return join_from_json(body["join"]) if "join" in body else None
 
 
 def _is_awaited(body: dict[str, Json], join: Join | None) -> bool:
@@ -177,21 +187,28 @@ def open_stimuli(tenant: str, stimulus_id: str, *, until: str | None = None) -> 
 
 
 def body_of(item: ItemRow) -> dict[str, Json]:
-    """Return an item's command; raises MalformedRowError if it cannot be read."""
+    """Return an item's command; raises MalformedRowError if it cannot be read, NewerFormError if not yet."""
     told = f"the body of outbox item {item.owner_id}/{item.item_id}"
     try:
         body = json.loads(item.body)
         parts = _PARTS.get(item.command, {"instance_id": str})
         if item.wait:
-            parts = parts | ({"join": dict} if "join" in body else {"bookmark_id": str})
+            parts = parts | ({} if "join" in body else {"bookmark_id": str})
         if item.command == ItemCommand.RESUME.value and "token" in body:
             parts = {"token": str}
         faulty = [name for name, kind in parts.items() if not isinstance(body[name], kind)]
+        faulty += [f"join.{name}" for name in _find_faults_of_place(body)]
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedRowError(f"{told} cannot be read: {error!r}", field="body") from error
     if faulty:
         raise MalformedRowError(f"{told} has a faulty {faulty[0]}", field="body")
     return cast("dict[str, Json]", body)
+
+
+def _find_faults_of_place(body: dict[str, Json]) -> list[str]:
+    place = read_join(body)
+    numbers = ("index", "total", "rows") if place else ()
+    return [name for name in numbers if not isinstance(getattr(place, name), int)]
 
 
 def claim(item: ItemRow, at: float) -> bool:
@@ -323,7 +340,7 @@ def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
     ]
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
     uncounted = _still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
-    condition = undone & uncounted & _same_generation(item)
+    condition = undone & uncounted & _as_read(item)
     commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, condition)])
     _tell("attempt refused", "AttemptsRefused", item, failure)
     return False
@@ -355,10 +372,12 @@ def _has_child(item: ItemRow) -> bool:
     return bool(head.parent_item_id == item.item_id and head.parent_instance_id == item.owner_id)
 
 
-def _same_generation(item: ItemRow) -> Condition:
-    """Say that an item was not redriven since it was read; one without the counter is of the first."""
+def _as_read(item: ItemRow) -> Condition:
+    """Say that an item was neither redriven since it was read, nor taken over by another version."""
     same: Condition = ItemRow.generation == item.generation
-    return ItemRow.generation.does_not_exist() | same if int(item.generation) == 1 else same
+    if int(item.generation) == 1:  # one without the counter is of the first
+        same = ItemRow.generation.does_not_exist() | same
+    return same & (ItemRow.version == item.version) if is_occurrence(item) else same
 
 
 def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
@@ -387,8 +406,9 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         "failed",
         ItemRow(item.owner_key, item.item_id),
         actions,
-        # Closes: a start admitted meanwhile has its child; one redriven meanwhile has all its attempts again.
-        (ItemRow.status == ItemStatus.UNDONE.value) & _same_generation(item),
+        # Closes: a start admitted meanwhile has its child; one redriven meanwhile has all its attempts again,
+        # and so has a time of a schedule that another version has taken over.
+        (ItemRow.status == ItemStatus.UNDONE.value) & _as_read(item),
     )
     writes: list[Write] = [failed, *_next_occurrence(item, at)]
     if mark:

@@ -13,8 +13,8 @@ from aftercommit.log import count, logger
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.outbox import body_of, find_item, is_occurrence
 from aftercommit.queue import Message, Sending, send
-from aftercommit.tables import IncidentRow, ItemRow
-from aftercommit.writes import Update, Write, commit
+from aftercommit.tables import HeadRow, IncidentRow, ItemRow
+from aftercommit.writes import Check, Update, Write, commit
 
 _TOLD: dict[str, str] = {
     ItemStatus.UNDONE: "it is still being tried",
@@ -40,10 +40,14 @@ def redrive(tenant: str, owner_id: str, item_id: str) -> ItemRow:
         ItemRow.due_at.set(clock.to_text(clock.now())),
         ItemRow.attention_at.remove(),
         ItemRow.settled_at.remove(),
+        ItemRow.outcome.remove(),  # of one of a bulk: its child is to leave its own
+        ItemRow.output.remove(),
     ]
     row = ItemRow(item.owner_key, item.item_id)
     try:
-        commit([Update("redrive", row, actions, failed & first), *_close_incident(item)])
+        commit(
+            [Update("redrive", row, actions, failed & first), *_require_owner(item), *_close_incident(item)]
+        )
     except ConditionFailedError:
         _find_redrivable(tenant, owner_id, item_id)  # raises, with what it has become
         raise ConflictError("it was changed meanwhile; look at it again", field="id") from None
@@ -89,6 +93,18 @@ def _find(tenant: str, owner_id: str, item_id: str) -> ItemRow:
 
 def _refused(reason: str) -> ConflictError:
     return ConflictError(f"not redriven: {reason}", field="id")
+
+
+def _require_owner(item: ItemRow) -> list[Write]:
+    """Return the check that the owner is still one whose dispatch may be redriven."""
+    body = body_of(item)
+    if "trigger" in body:
+        return []
+    there = HeadRow.instance_key.exists() & HeadRow.deleted_at.does_not_exist()  # closes: deleted meanwhile
+    if body.get("cancel_with_parent"):
+        # Closes: cancelled meanwhile, which has passed over a dispatch that had failed.
+        there &= HeadRow.status != InstanceStatus.CANCELLED.value
+    return [Check("owner", HeadRow, (item.owner_key, "head"), there)]
 
 
 def _close_incident(item: ItemRow) -> list[Write]:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from aftercommit.errors import ForbiddenError, MalformedRequestError, TooLargeError
+from aftercommit.errors import ForbiddenError, MalformedRequestError, NotFoundError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
 from aftercommit.limits import (
     BODY_BYTES_MAX,
@@ -63,17 +63,33 @@ def read_idempotency_key(headers: Mapping[str, str]) -> str | None:
     return key
 
 
-def fits_key(text: str) -> bool:
-    """Tell whether the key of a row can hold a text."""
-    return len(text) <= KEY_BYTES_MAX and _encodes(text) and len(text.encode()) <= KEY_BYTES_MAX
-
-
 def find_number(text: str, lowest: int, highest: int) -> int | None:
     """Return the whole number that a text is, or None if it is none within the bounds."""
     # The length first: Python refuses to read thousands of digits.
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(highest))):
         return None
     return int(text) if lowest <= int(text) <= highest else None
+
+
+def read_number(text: str, name: str, *, most: int) -> int:
+    """Read a parameter that is a whole number from 1 to `most`; raises MalformedRequestError."""
+    number = find_number(text, 1, most)
+    if number is None:
+        raise MalformedRequestError(f"must be a whole number from 1 to {most}", field=name)
+    return number
+
+
+def read_parameter(text: str | None, name: str, *, most: int = NAME_CHARACTERS_MAX) -> str | None:
+    """Return a parameter of a query; raises MalformedRequestError if it is longer than `most`, or no text."""
+    if text is not None and (len(text) > most or not _encodes(text)):
+        raise MalformedRequestError(f"must be a text of at most {most} characters", field=name)
+    return text
+
+
+def check_path(path: str) -> None:
+    """Refuse a path with a part longer than any key of a row; raises NotFoundError."""
+    if any(len(part.encode(errors="replace")) > KEY_BYTES_MAX for part in path.split("/")):
+        raise NotFoundError(f"no name has more than {KEY_BYTES_MAX} bytes", field="path")
 
 
 def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str]) -> dict[str, Json]:

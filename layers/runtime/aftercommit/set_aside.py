@@ -54,9 +54,9 @@ def _consequences(tenant: str, owner_id: str, row: ItemRow, failure: Failure, at
     generation = int(row.generation or 1)
     incident = Incident(derive_id("incident", row.item_id, generation), failure)
     writes: list[Write] = [incident_put(tenant, owner_id, incident, at, item_id=row.item_id)]
-    # Only a start says whether its owner waits. One that does not say so any more may be waited for.
+    # Starts and joins say whether their owner waits. One that does not say so any more may be waited for.
     waits: bool | None = row.wait
-    if waits or (waits is None and row.command == ItemCommand.START.value):
+    if waits or (waits is None and row.command in (ItemCommand.START.value, ItemCommand.JOIN.value)):
         body = {
             "instance_id": owner_id,
             "bookmark_id": _bookmark_id(row),
@@ -69,7 +69,7 @@ def _consequences(tenant: str, owner_id: str, row: ItemRow, failure: Failure, at
 
 
 def _bookmark_id(row: ItemRow) -> str:
-    """Return what the owner waits at: the bookmark, or the dispatch itself, by which the owner knows it."""
+    """Return what the owner waits at: the bookmark, or the item itself, by which the owner knows it."""
     try:
         named: Json = json.loads(row.body or "{}")["bookmark_id"]
     except (ValueError, KeyError, TypeError):

@@ -20,7 +20,7 @@ from aftercommit.instances import find_head, find_whole
 from aftercommit.limits import KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MAX
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.outbox import body_of
-from aftercommit.requests import find_number
+from aftercommit.requests import find_number, read_number
 from aftercommit.salvage import read_item, read_items
 from aftercommit.tables import (
     HeadRow,
@@ -50,10 +50,7 @@ def read_page(limit: str | None, cursor: str | None) -> Page:
     """Read a list's parameters; raises MalformedRequestError naming the one that is wrong."""
     if limit is None:
         return Page(cursor=cursor)
-    number = find_number(limit, 1, PAGE_MAX)
-    if number is None:
-        raise MalformedRequestError(f"must be a whole number from 1 to {PAGE_MAX}", field="limit")
-    return Page(number, cursor)
+    return Page(read_number(limit, "limit", most=PAGE_MAX), cursor)
 
 
 def to_cursor(place: list[Json]) -> str:

@@ -252,9 +252,15 @@ class BulkDispatchWorkflows(Branching):
         if outcome == Outcome.DONE:
             self._hand_over(visit, value)
             return
-        if value.get("unfinished"):
+        lost = outcome == Outcome.DISPATCH_FAILED  # the join itself was set aside: how they end is not told
+        if lost or value.get("unfinished"):
             self._cancel_others(visit)
         visit.memory["waits"] = False
+        if lost:
+            visit.fault(
+                Failure("JoinFailedError", f"the wait for children {self.workflow}: {value['message']}")
+            )
+            return
         if outcome == Outcome.FAULTED and outcome not in (self.on or {}):
             visit.fault(Failure("ChildrenFaultedError", self._describe_failures(visit, value)))
             return
