@@ -82,6 +82,7 @@ def test_bounds_are_those_of_the_code():
     assert parameters["limit"]["schema"]["maximum"] == limits.PAGE_MAX
     assert parameters["cursor"]["schema"]["maxLength"] == limits.CURSOR_CHARACTERS_MAX
     assert parameters["version"]["schema"]["maximum"] == limits.VERSION_MAX
+    assert parameters["idempotency_key"]["schema"]["maxLength"] == limits.IDEMPOTENCY_KEY_CHARACTERS_MAX
 
 
 def test_its_version_is_the_projects():

@@ -18,6 +18,7 @@ from aftercommit.limits import (
     NAME_CHARACTERS_MAX,
     PAGE_MAX,
     PATH_CHARACTERS_MAX,
+    VERSION_MAX,
 )
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
 
@@ -116,7 +117,12 @@ def _requests() -> dict[str, Schema]:
         "NamedStimulus": _closed(_object({"name": NAME}, stimulus)),
         "Resume": _closed(_object({}, {"input": value})),
         "Draft": {
-            **_closed(_object({"root": ref("Activity")}, {**_definition(), "id": ID, "version": NUMBER})),
+            **_closed(
+                _object(
+                    {"root": ref("Activity")},
+                    {**_definition(), "id": ID, "version": {**NUMBER, "maximum": VERSION_MAX}},
+                )
+            ),
             "description": f"at most {DEFINITION_BYTES_MAX} bytes",
         },
     }
@@ -165,7 +171,7 @@ def _instances() -> dict[str, Schema]:
         "variables": OBJECT,
         "failure": _or_null(ref("Failure")),
         "bookmarks": _list(ref("Bookmark")),
-        "incidents": _list(ref("Incident")),
+        "incidents": _list(ref("Incident"), PAGE_MAX),
         "dispatches": _list(ref("Dispatch"), PAGE_MAX),
     }
     revision = {"revision": NUMBER, "committed_at": MOMENT, "nonce": TEXT}

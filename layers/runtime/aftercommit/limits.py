@@ -94,16 +94,14 @@ REQUEST_DAYS = 15
 NAME_CHARACTERS_MAX = 200
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 VERSION_MAX = 10**15 - 1  # of a definition; a date and time in digits is less
-# DynamoDB: a sort key has 1,024 bytes at most (a partition key, which holds a tenant besides, 2,048).
-KEY_BYTES_MAX = 1024
+# DynamoDB: a sort key has 1,024 bytes at most (a partition key, which holds a tenant besides, 2,048), and it
+# refuses to look for a longer one. No name, token or part of a cursor that was given out is longer than this.
+KEY_BYTES_MAX = 1_000
+CURSOR_CHARACTERS_MAX = 3_000
 # What lists tell at once, far below an answer of Lambda (6 MB), which escapes what it holds once more.
 PAGE_BYTES_MAX = 2 * 1024 * 1024
 TOKEN_CHARACTERS_MAX = 1_000  # a callback token names an instance, a bookmark and its proof
 DEFINITION_BYTES_MAX = 350 * 1024
 PAGE_MAX = 100
-# DynamoDB: a sort key has 1,024 bytes at most, and refuses to look for a longer one. No name, token or part
-# of a cursor that was given out is longer than this.
-KEY_BYTES_MAX = 1_000
-CURSOR_CHARACTERS_MAX = 3_000
 # Starts in one call: each takes a few requests to the database, and a call has 29 seconds.
 BULK_REQUESTS_MAX = 100

@@ -10,6 +10,7 @@ from aftercommit.api_schemas import ID, NAME, NUMBER, OBJECT, ref, schemas
 from aftercommit.limits import (
     BODY_BYTES_MAX,
     CURSOR_CHARACTERS_MAX,
+    IDEMPOTENCY_KEY_CHARACTERS_MAX,
     INPUT_BYTES_MAX,
     PAGE_MAX,
     REQUEST_DAYS,
@@ -167,7 +168,7 @@ def _parameters() -> dict[str, Any]:
         ),
         "idempotency_key": _header(
             "Idempotency-Key",
-            {"type": "string"},
+            {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX},
             "the same key with the same body does nothing again, with another body it is refused (422); "
             f"that of a stimulus is remembered for {REQUEST_DAYS} days",
         ),
