@@ -294,7 +294,8 @@ def test_it_is_the_address_reached_that_counts_not_the_one_looked_up_before(web,
     """A name that means a public address at one time and a private one at the next is refused, too."""
     web.says("/a")
     real = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **kw: real("127.0.0.1", *more, **kw))
+    meant = iter(["8.8.8.8", "127.0.0.1"])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda _, *more, **kw: real(next(meant), *more, **kw))
     with (
         reachable(monkeypatch, private=False),
         pytest.raises(HttpRefusedError, match=r"^public.example is not at a public address$"),
@@ -360,3 +361,16 @@ def test_an_address_that_is_none_is_refused_without_telling_it(web, url):
     with pytest.raises(HttpRefusedError, match=r"^url ") as caught:
         send(url)
     assert "s3cr3t" not in str(caught.value)
+
+
+def test_a_private_port_is_refused_alike_whether_or_not_something_listens_there(web, monkeypatch):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        closed = probe.getsockname()[1]
+    told = set()
+    for port in (closed, web.url.rpartition(":")[2]):
+        with reachable(monkeypatch, private=False), pytest.raises(HttpRefusedError) as caught:
+            send(f"http://127.0.0.1:{port}/")
+        told.add(str(caught.value))
+    assert told == {"127.0.0.1 is not at a public address"}
+    assert web.got == []

@@ -145,6 +145,7 @@ class _PublicHttp(HTTPConnection):
     watch: _Watch
 
     def _new_conn(self) -> socket.socket:
+        _refuse_private(self.host, self.port)
         return _checked(super()._new_conn(), self.host, self.watch)
 
 
@@ -152,6 +153,7 @@ class _PublicHttps(HTTPSConnection):
     watch: _Watch
 
     def _new_conn(self) -> socket.socket:
+        _refuse_private(self.host, self.port)
         # Before the handshake: an address that is refused gets nothing at all.
         return _checked(super()._new_conn(), self.host, self.watch)
 
@@ -161,6 +163,18 @@ def _connection(url: Url, seconds: float, watch: _Watch) -> HTTPConnection:
     connection = kind(url.host or "", url.port, timeout=seconds)
     connection.watch = watch
     return connection
+
+
+def _refuse_private(host: str, port: int | None) -> None:
+    """Refuse a name that means a private address before anything connects to it: so ports tell nothing."""
+    if settings().http_private_addresses:
+        return
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return  # the attempt to connect will say so
+    if not all(is_public(str(each[4][0])) for each in found):
+        raise HttpRefusedError(f"{host} is not at a public address")
 
 
 def _checked(connected: socket.socket, host: str, watch: _Watch) -> socket.socket:
