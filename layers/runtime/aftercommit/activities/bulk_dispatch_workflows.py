@@ -61,7 +61,6 @@ class BulkDispatchWorkflows(Branching):
     version: int | None
     correlation_id: Json
     channel: str | None
-    wait: bool | None
     concurrent_max: Json
     tolerated_failures: Json
     each_completed: Activity | None
@@ -110,16 +109,9 @@ class BulkDispatchWorkflows(Branching):
             result=result,
         )
 
-    def takes_time(self) -> bool:
-        """Only while it waits for its children."""
-        return bool(self.wait)
-
     def find_faults(self) -> list[tuple[str, str]]:
         """Refuse what cannot happen, and what makes no sense."""
-        possible = (Outcome.COMPLETED, Outcome.FAULTED) if self.wait else (Outcome.DISPATCHED,)
-        how = "waiting" if self.wait else "not waiting"
-        told = f"{how}, it cannot end so; it ends {', '.join(possible)}"
-        faults = [(f"on.{outcome}", told) for outcome in self.on or {} if outcome not in possible]
+        faults = self.find_branch_faults((Outcome.COMPLETED, Outcome.FAULTED))
         if not self.wait:
             idle = [name for name in _OF_WAITING if getattr(self, name) is not None]
             faults += [(name, "is for waiting only") for name in idle]

@@ -10,9 +10,21 @@ _BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
 
 
 class Branching(Activity):
-    """Base of what starts children: a branch in `on` handles its outcome."""
+    """Base of what starts children, and waits for them or not: a branch in `on` handles its outcome."""
 
+    wait: bool | None
     on: dict[str, Activity] | None
+
+    def takes_time(self) -> bool:
+        """Only while it waits for what it started."""
+        return bool(self.wait)
+
+    def find_branch_faults(self, when_waiting: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Refuse a branch for an outcome that cannot happen."""
+        possible = when_waiting if self.wait else (Outcome.DISPATCHED,)
+        how = "waiting" if self.wait else "not waiting"
+        told = f"{how}, it cannot end so; it ends {', '.join(possible)}"
+        return [(f"on.{outcome}", told) for outcome in self.on or {} if outcome not in possible]
 
     def child_ended(self, visit: Visit, key: str, outcome: str) -> None:
         """End after the branch, with the outcome that chose it."""
@@ -58,7 +70,6 @@ class DispatchWorkflow(Branching):
     input: dict[str, Json] | None
     correlation_id: Json
     channel: str | None
-    wait: bool | None
     cancel_with_parent: bool | None
 
     def __init__(  # noqa: PLR0913 - one for each property
@@ -86,16 +97,9 @@ class DispatchWorkflow(Branching):
             result=result,
         )
 
-    def takes_time(self) -> bool:
-        """Only while it waits for its child."""
-        return bool(self.wait)
-
     def find_faults(self) -> list[tuple[str, str]]:
         """Refuse a branch for an outcome that cannot happen."""
-        possible = (Outcome.COMPLETED, *_BAD_ENDINGS) if self.wait else (Outcome.DISPATCHED,)
-        how = "waiting" if self.wait else "not waiting"
-        told = f"{how}, it cannot end so; it ends {', '.join(possible)}"
-        return [(f"on.{outcome}", told) for outcome in self.on or {} if outcome not in possible]
+        return self.find_branch_faults((Outcome.COMPLETED, *_BAD_ENDINGS))
 
     def enter(self, visit: Visit) -> None:
         """Intend the start; the child's id derives from this execution, so a repeat names the same child."""
