@@ -139,14 +139,20 @@ def claim_events(items: Sequence[EventItem]) -> list[EventItem]:
         if item.sends or item.due_at <= moment:
             sets["due_at"] = until
         updates.append(_update(item, sets))
-    claimed = []
-    for item, won in zip(items, update_each(settings().outbox_table, updates), strict=True):
-        if won:
-            item.sends += 1
-            item.claimed_at = at
-            item.first_claimed_at = item.first_claimed_at or moment
-            claimed.append(item)
+    claimed = _take(items, updates, at)
+    for item in claimed:
+        item.sends += 1
+        item.first_claimed_at = item.first_claimed_at or moment
     return claimed
+
+
+def _take(items: Sequence[EventItem], updates: Sequence[RowUpdate], at: float) -> list[EventItem]:
+    """Update each item's row; returns those that are held by that, from `at` on."""
+    won = update_each(settings().outbox_table, updates)
+    taken = [item for item, is_won in zip(items, won, strict=True) if is_won]
+    for item in taken:
+        item.claimed_at = at
+    return taken
 
 
 def renew_claims(items: Sequence[EventItem]) -> list[EventItem]:
@@ -154,12 +160,7 @@ def renew_claims(items: Sequence[EventItem]) -> list[EventItem]:
     at = clock.now()
     until = clock.to_text(at + settings().event_claim_seconds)
     updates = [_update(item, {"claimed_until": until, "due_at": until}) for item in items]
-    held = []
-    for item, won in zip(items, update_each(settings().outbox_table, updates), strict=True):
-        if won:
-            item.claimed_at = at
-            held.append(item)
-    return held
+    return _take(items, updates, at)
 
 
 def record_events(items: Sequence[EventItem], wanted: Sequence[str]) -> list[EventItem]:
@@ -170,12 +171,7 @@ def record_events(items: Sequence[EventItem], wanted: Sequence[str]) -> list[Eve
     """
     at = clock.now()
     updates = [_record(item, sinks_of(item, wanted), at) for item in items]
-    recorded = []
-    for item, won in zip(items, update_each(settings().outbox_table, updates), strict=True):
-        if won:
-            item.claimed_at = at
-            recorded.append(item)
-    return recorded
+    return _take(items, updates, at)
 
 
 def _record(item: EventItem, wanted: Sequence[str], at: float) -> RowUpdate:
