@@ -6,7 +6,7 @@ from typing import Any
 from bench.model import modelled
 from bench.world import Tally, World, deployed
 
-SIZES = (10, 100, 1_000)
+SIZES = (10, 100, 1_000, 10_000)
 UNITS_PER_CHILD_MAX = 25
 
 
