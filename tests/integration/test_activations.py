@@ -26,7 +26,7 @@ from aftercommit.errors import (
     ContentionError,
     KeyReusedError,
 )
-from aftercommit.instances import Birth, birth_puts, lease
+from aftercommit.instances import Birth, birth_writes, lease
 from aftercommit.tables import ActivationRow
 from tests.integration.faults import Crash, no_answer
 from tests.integration.waits import send, stimuli
@@ -78,7 +78,7 @@ def ended_with_its_row(world, faults, workflow="one", **more):
 def writes_of(instance_id, workflow="one"):
     owner, version = find_owner_and_version("default", workflow)
     birth = Birth("default", instance_id, owner, load_definition(owner, workflow, version), {})
-    return [*birth_puts(birth, clock.now())]
+    return [*birth_writes(birth, clock.now())]
 
 
 # --- one live instance ---

@@ -14,7 +14,7 @@ from aftercommit.errors import (
     NotFoundError,
     OvertakenError,
 )
-from aftercommit.instances import Birth, birth_puts, head_of, lease, load
+from aftercommit.instances import Birth, birth_writes, head_of, lease, load
 from aftercommit.model import Cancel, Finish, Parent, Start
 from aftercommit.outbox import ack
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of
@@ -37,7 +37,7 @@ def birth(instance_id="i", *, definition="two-steps", parent=None):
 
 
 def be_born(instance_id="i", **more):
-    commit([*birth_puts(birth(instance_id, **more), clock.now())])
+    commit([*birth_writes(birth(instance_id, **more), clock.now())])
 
 
 def take_lease(*, waiting=False, seconds=125):
@@ -62,7 +62,7 @@ def test_birth_of_a_new_instance_is_pending_and_due_after_its_head_start(born):
 
 def test_birth_with_a_lease_is_running_and_due_when_the_lease_ends(world):
     world.publish(two_steps)
-    puts = birth_puts(birth(), clock.now(), lease_until=clock.now() + 125)
+    puts = birth_writes(birth(), clock.now(), lease_until=clock.now() + 125)
     commit([*puts])
     head = world.head("i")
     assert (head.status, int(head.leases)) == ("running", 1)
@@ -300,7 +300,7 @@ def test_r18_a_step_costs_the_same_however_large_the_state(world, faults):
 
 
 def test_rows_of_an_instance_are_those_of_its_tenant_only(born):
-    commit([*birth_puts(Birth("other", "i", "*", load_definition("*", "two-steps", 1), {}), clock.now())])
+    commit([*birth_writes(Birth("other", "i", "*", load_definition("*", "two-steps", 1), {}), clock.now())])
     born.run("i")
     assert (born.head("i").status, born.head("i", "other").status) == ("completed", "pending")
     assert [row.tenant for row in HeadRow.scan(HeadRow.row == "head")].count("other") == 1

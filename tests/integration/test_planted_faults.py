@@ -185,11 +185,11 @@ def test_items_put_after_their_revision_are_found(monkeypatch):
 
 
 def test_child_id_that_differs_by_attempt_is_found(monkeypatch):
-    def birth_puts(birth, at, **more):
+    def birth_writes(birth, at, **more):
         return real_puts(replace(birth, instance_id=f"{birth.instance_id}-{int(at)}"), at, **more)
 
-    real_puts = start.birth_puts
-    monkeypatch.setattr(start, "birth_puts", birth_puts)
+    real_puts = start.birth_writes
+    monkeypatch.setattr(start, "birth_writes", birth_writes)
     assert "check_i1_no_ghost" in checks_of(first_violation("no-wait"))
 
 

@@ -7,7 +7,7 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from tests.simulation.dynamodb import cancelled, failed
 from tests.simulation.faults import FaultKind
 
-SERVICES = ("dynamodb", "sqs", "lambda")
+SERVICES = ("dynamodb", "sqs", "lambda", "s3")
 
 
 class Called(Protocol):

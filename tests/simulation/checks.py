@@ -11,12 +11,18 @@ from collections.abc import Iterator
 from aftercommit.ids import derive_execution_id, derive_id
 from aftercommit.model import Decision, InstanceStatus, Outcome
 from aftercommit.operations import read_stimulus_id
-from tests.simulation import checks_of_activations, checks_of_bulks, checks_of_calls, checks_of_schedules
+from tests.simulation import (
+    checks_of_activations,
+    checks_of_bulks,
+    checks_of_calls,
+    checks_of_payloads,
+    checks_of_schedules,
+)
 from tests.simulation.calls import Complete, Start
 from tests.simulation.checks_of_events import check_events, is_of_event
 from tests.simulation.checks_of_schedules import occurrences_by_id
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
-from tests.simulation.story import Story, Told, answered, plain
+from tests.simulation.story import Story, Told, answered, plain, whole
 
 Violations = Iterator[str]
 ATTEMPTS_MAX = 4  # of a start; and after five workers that died, a step counts as raised
@@ -210,7 +216,7 @@ def _check_writers(story: Story) -> Violations:
     for change in story.world.changes:
         if change.table != "instances":
             continue
-        row = plain(change.after or change.before or {})
+        row = whole(story.world, change.after or change.before or {})
         key = (row["instance_key"], row["row"])
         if row["instance_key"] in story.deleted and change.after is None:
             continue
@@ -434,6 +440,7 @@ CHECKS = (
     *checks_of_calls.CHECKS,
     *checks_of_bulks.CHECKS,
     *checks_of_schedules.CHECKS,
+    *checks_of_payloads.CHECKS,
 )
 
 

@@ -87,5 +87,6 @@ def _forget() -> None:
     settings.cache_clear()
     definitions.load_definition.cache_clear()
     more = (tables.RevisionRow, tables.SnapshotRow, tables.IncidentRow, tables.TallyRow, tables.RequestRow)
+    more += (tables.PayloadsRow,)
     for model in (*_ROWS, *more):
         model._connection = None

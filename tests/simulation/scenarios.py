@@ -45,6 +45,7 @@ _WAITING = {"before": 1, "after": 1, "last": 1, **_CHILD}
 _NOT_WAITING = {"before": 1, "after": 1, **_CHILD}
 _TELLING = {"before": 1, "told": 1}
 _OFF = {"EAGER_DELIVERY": "false"}
+_BUCKET = {"PAYLOAD_BUCKET": "sim-payloads", "LARGE_PAYLOADS": "true"}
 _QUEUE = {"EVENT_QUEUE_ARN": "arn:aws:sqs:us-east-1:123456789012:sim-events", "EVENT_STIMULI": "false"}
 
 
@@ -175,6 +176,23 @@ SCENARIOS = (
         (Start("large"),),
         _COMPLETED,
         {"large-1": 1, "large-2": 1, "large-3": 1, "large-4": 1, "large-5": 1, **_CHILD},
+        thorough=False,
+    ),
+    # All that can be large: the input, a result, the child's input and its output.
+    Scenario(
+        "payloads",
+        (Start("weighty", input={"padding": "x" * 70_000}),),
+        _COMPLETED,
+        {"before": 1, "weighed": 1, "after": 1, "last": 1},
+        _BUCKET,
+    ),
+    Scenario(
+        "payloads-deleted",
+        (Start("weighty", input={"padding": "x" * 70_000}),),
+        _COMPLETED,
+        {"before": 1, "weighed": 1, "after": 1, "last": 1},
+        _BUCKET,
+        calls=(Delete(after=8_000),),
         thorough=False,
     ),
     Scenario(

@@ -13,6 +13,7 @@ from typing import Any
 from aftercommit import clock, engine
 from aftercommit.definition import Definition, read_definition
 from aftercommit.model import Decision, InstanceStatus, Intention, Parent, State, command_from_json
+from aftercommit.payloads import object_key
 from tests.simulation.calls import Request, Send
 from tests.simulation.dynamodb import Item
 from tests.simulation.scenario import Scenario
@@ -32,6 +33,27 @@ def _value(typed: dict[str, Any]) -> Any:
     if kind == "N":
         return float(content) if "." in content else int(content)
     return content
+
+
+def members_of(row: Plain) -> list[str]:
+    """Return the names of the objects that a row has its large parts in."""
+    if "payloads" not in row:
+        return []
+    return ["snapshot" if row.get("row") == "head" else str(row.get("row", row.get("item_id")))]
+
+
+def whole(world: World, item: Item) -> Plain:
+    """Return an item without DynamoDB's types, and with what of it is kept in S3."""
+    row = plain(item)
+    for member in members_of(row):
+        instance_key = row.get("instance_key", row.get("owner_key"))
+        text = world.objects.ever[object_key(instance_key, row["payloads"], member)].decode()
+        if member == "snapshot" or member.startswith("revision#"):
+            row["snapshot" if member == "snapshot" else "commands"] = text
+        else:
+            part = "input" if row["command"] == "start" else "value"
+            row["body"] = json.dumps(json.loads(row["body"]) | {part: json.loads(text)})
+    return row
 
 
 @dataclass
@@ -126,14 +148,14 @@ def read_story(scenario: Scenario, world: World) -> Story:
     rows = sorted(_rows_of(world, "instances", deleted).items())
     for (_, name), item in rows:
         if name == "head":
-            told = Told(plain(item))
+            told = Told(whole(world, item))
             instances[told.head["instance_key"]] = told
     for (key, name), item in rows:
         if key in instances and name == f"snapshot#{instances[key].head['revision']:010}":
             # Large snapshots have a row of their own, which the head names by its revision.
             instances[key].head.setdefault("snapshot", item["snapshot"]["S"])
         elif key in instances:
-            instances[key].take(name, plain(item))
+            instances[key].take(name, whole(world, item))
     # From all that there ever was: a time of a schedule goes with its start.
     triggers = _read_triggers(
         scenario, (change.after for change in world.changes if change.table == "outbox" and change.after)
@@ -144,7 +166,7 @@ def read_story(scenario: Scenario, world: World) -> Story:
         except Exception as error:  # noqa: BLE001 - a row that cannot be folded is a finding of its own
             told.unreadable = repr(error)
     items, requested = {}, set()
-    for item in map(plain, _rows_of(world, "outbox", deleted).values()):
+    for item in (whole(world, each) for each in _rows_of(world, "outbox", deleted).values()):
         if item["item_id"] == "request":
             requested.add(str(item["stimulus_id"]).partition(".")[2])
         else:
@@ -197,6 +219,7 @@ def _fold(told: Told, definitions: dict[tuple[str, str, int], Definition], trigg
         parent=Parent.from_json(written["parent"]) if "parent" in written else None,
         depth=written.get("depth", 0),
         trigger=trigger,
+        large=written.get("large", False),
     )
     _remember(told, 0, state)
     for row in told.rows:

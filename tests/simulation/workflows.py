@@ -92,6 +92,24 @@ top = Workflow(
     root=Sequence(DispatchWorkflow("middle", wait=True, result="found"), Step(act, name="top")),
     output=var.found,
 )
+weighty_child = Workflow(
+    "weighty-child",
+    inputs={"padding": str},
+    root=Step(act, name="weighed", size=70_000, result="weight"),
+    output={"weight": var.weight.padding, "given": inputs.padding},
+)
+weighty = Workflow(
+    "weighty",
+    inputs={"padding": str},
+    root=Sequence(
+        Step(act, name="before", size=70_000, result="weight"),
+        DispatchWorkflow("weighty-child", input={"padding": var.weight.padding}, wait=True, result="child"),
+        Step(act, name="after"),
+        SetVariable("weight", None),
+        SetVariable("child", None),
+        Step(act, name="last"),
+    ),
+)
 child_faults = Workflow("child-faults", root=_dispatch("failing-child", wait=True))
 child_raises = Workflow("child-raises", root=_dispatch("raising-child", wait=True))
 fault_handled = Workflow(

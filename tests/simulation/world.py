@@ -27,6 +27,7 @@ from tests.simulation.boundary import SERVICES, Boundary, refuse
 from tests.simulation.dynamodb import DynamoDB, Item, failed
 from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
 from tests.simulation.layout import QUEUES, make_tables
+from tests.simulation.objects import Objects
 from tests.simulation.weather import CALM, Weather
 from tests.simulation.workers import Task, Workers
 
@@ -48,6 +49,7 @@ _TABLE_WRITES = frozenset(
     {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchExecuteStatement"}
 )
 _WRITES = _TABLE_WRITES | {"SendMessage", "SendMessageBatch", "Invoke", "Effect", "Acknowledge"}
+_WRITES |= {"PutObject", "DeleteObject"}
 
 
 class World:
@@ -64,6 +66,7 @@ class World:
         self.workers = Workers(Random(seed + 1), self.now)
         self.dynamodb = DynamoDB(make_tables(), now=self.now, on_change=self._changed)
         self.dynamodb.index_lag_seconds = lambda: self.random.random() * weather.index_lag
+        self.objects = Objects()
         self.eager = True
         self.stream_delay = 0.0  # seconds that the stream takes, beyond the weather's
         self.skew = 0.0  # seconds by which a worker's clock may be ahead or behind
@@ -205,6 +208,8 @@ class World:
     def _perform(self, service: str, operation: str, arguments: dict[str, Any]) -> Any:
         if service == "dynamodb":
             return self.dynamodb._make_api_call(operation, arguments)
+        if service == "s3":
+            return self.objects.perform(operation, arguments)
         if operation == "SendMessageBatch":
             return self._send_batch(arguments)
         if operation == "SendMessage":

@@ -47,6 +47,8 @@ LEVELS = [
     # what is stored and sent
     {"queue", "statements", "tables"},
     {"requests", "writes"},
+    {"payloads"},
+    {"bodies"},
     {"activations", "bookmarks", "definitions", "incidents", "salvage", "tallies"},
     {"instances", "outbox", "triggers"},
     {"callbacks", "checkpoint", "occurrences", "set_aside", "sinks.sink"},

@@ -8,7 +8,7 @@ live at once rests on the conditions of that commit, never on the removal.
 from pynamodb.exceptions import PynamoDBException
 
 from aftercommit.definition import Definition
-from aftercommit.errors import ActivationRefusedError, ConditionFailedError, ContentionError
+from aftercommit.errors import ActivationRefusedError, ConditionFailedError, ContentionError, TryLaterError
 from aftercommit.log import logger
 from aftercommit.model import InstanceStatus
 from aftercommit.tables import ActivationRow, HeadRow, key_of, split_key
@@ -44,6 +44,8 @@ def commit_birth(writes: list[Write]) -> None:
         try:
             commit(writes)
         except ConditionFailedError as error:
+            if error.purposes == {"payloads"}:
+                raise TryLaterError("what was stored for this birth was given up before it came") from error
             if error.purposes - _PURPOSES:
                 raise
             writes = _take_over(writes)

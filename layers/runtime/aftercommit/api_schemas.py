@@ -14,6 +14,7 @@ from aftercommit.limits import (
     DEFINITION_BYTES_MAX,
     FAULTS_MAX,
     INPUT_BYTES_MAX,
+    LARGE_VALUE_BYTES_MAX,
     MESSAGE_CHARACTERS_MAX,
     NAME_CHARACTERS_MAX,
     PAGE_MAX,
@@ -99,8 +100,10 @@ def _errors() -> dict[str, Schema]:
 
 def _requests() -> dict[str, Schema]:
     value: Schema = {"description": f"JSON, at most {INPUT_BYTES_MAX} bytes"}
+    most = f"{INPUT_BYTES_MAX} bytes, or {LARGE_VALUE_BYTES_MAX} with LargePayloads"
+    large = {"description": f"JSON, at most {most}"}
     start = {
-        "input": {**OBJECT, **value},
+        "input": {**OBJECT, **large},
         "correlation_id": NAME,
         "instance_id": {**ID, "description": "of the new instance; never with an Idempotency-Key"},
         "channel": {**NAME, "description": "one that the deployment has"},
@@ -155,6 +158,11 @@ def _summary() -> dict[str, Schema]:
     }
 
 
+def _left_out() -> Schema:
+    told = "members that are empty here, as the answer would be too large; only with LargePayloads"
+    return {**_list({"enum": ["variables", "bookmarks", "input", "output"]}), "description": told}
+
+
 def _instances() -> dict[str, Schema]:
     incident = {
         "incident_id": TEXT,
@@ -179,7 +187,7 @@ def _instances() -> dict[str, Schema]:
         "Cursor": {"type": "string", "description": "where the next page begins; absent at the end"},
         "Failure": _object({"type": TEXT, "message": TEXT}),
         "InstanceSummary": _object(_summary()),
-        "Instance": _object({**_summary(), **state}),
+        "Instance": _object({**_summary(), **state}, {"left_out": _left_out()}),
         "Instances": _page("instances", "InstanceSummary"),
         "Bookmark": _bookmark(),
         "Incident": _object(incident, of),

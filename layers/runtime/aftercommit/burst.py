@@ -244,6 +244,7 @@ class Burst:
             deadline=self.worker.deadline,
             depth=self.state.depth,
             channels=frozenset(settings().channels),
+            bytes_max=self.state.value_bytes_max,
             secret=self.held.head.secret,
         )
         with logger.append_context_keys(

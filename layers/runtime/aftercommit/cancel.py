@@ -9,6 +9,7 @@ from contextlib import suppress
 from pynamodb.expressions.update import Action
 
 from aftercommit import clock
+from aftercommit.bodies import body_of
 from aftercommit.burst import Worker
 from aftercommit.checkpoint import Pending, commit_unleased, decide
 from aftercommit.errors import (
@@ -27,7 +28,7 @@ from aftercommit.instances import find_head, load_unleased
 from aftercommit.intentions import intend_cancels_of
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
 from aftercommit.model import Cancel, Intention, ItemCommand, ItemStatus, Json, Outcome, instance_status
-from aftercommit.outbox import ack, body_of, item_put, settle, walk_parts, withdrawal
+from aftercommit.outbox import ack, item_put, settle, walk_parts, withdrawal
 from aftercommit.queue import Message, Sending, send
 from aftercommit.salvage import read_items
 from aftercommit.tables import ItemRow

@@ -16,7 +16,7 @@ from aftercommit.bookmarks import bookmark_put, remove_bookmarks, stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import derive_event_owner, new_token
 from aftercommit.incidents import incident_put
-from aftercommit.instances import Held, leases_of, snapshot_writes
+from aftercommit.instances import SNAPSHOT, Held, leases_of, snapshot_writes
 from aftercommit.log import count, logger
 from aftercommit.model import (
     Bookmark,
@@ -30,6 +30,7 @@ from aftercommit.model import (
     dumps,
 )
 from aftercommit.outbox import item_put
+from aftercommit.payloads import Payloads, remove_payload
 from aftercommit.places import Mark
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name
 from aftercommit.tallies import ending_writes, hurry, leave_out
@@ -89,8 +90,10 @@ def commit_step(held: Held, pending: Pending) -> None:
     no longer undone: in both cases nothing of `pending` has happened, and `held` is void.
     """
     at = clock.now()
-    row = _revision_row(held, pending, at)
-    _commit(held, pending, row, [_revision_put(row), *_effects(held, pending, at)])
+    payloads = Payloads(held.head.instance_key, held.state.large)
+    row = _revision_row(held, pending, payloads, at)
+    writes = [_revision_put(row), *_effects(held, pending, payloads, at)]
+    _commit(held, pending, row, [*writes, *payloads.store(at)])
 
 
 def commit_end(held: Held, pending: Pending, *, due_at: float | None = None) -> None:
@@ -114,8 +117,9 @@ def commit_unleased(held: Held, pending: Pending) -> None:
 
 def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float | None) -> None:
     at = clock.now()
-    row = _revision_row(held, pending, at)
-    inline, snapshot_puts = snapshot_writes(held.head.instance_key, held.revision + 1, held.state)
+    payloads = Payloads(held.head.instance_key, held.state.large)
+    row = _revision_row(held, pending, payloads, at)
+    inline, snapshot_puts = snapshot_writes(payloads, held.revision + 1, held.state)
     moment = clock.to_text(at)
     status = held.state.status
     actions = [
@@ -132,6 +136,7 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
         HeadRow.sends.remove(),
         HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove(),
         HeadRow.snapshot.set(inline) if inline is not None else HeadRow.snapshot.remove(),
+        HeadRow.payloads.set(payloads.name) if SNAPSHOT in payloads.texts else HeadRow.payloads.remove(),
     ]
     if status.ended:
         actions.append(HeadRow.ended_at.set(moment))
@@ -142,8 +147,9 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
             HeadRow.correlation_key.set(key_of(held.tenant, correlation_id)),
         ]
     head = Update("head", HeadRow(held.head.instance_key, "head"), actions, fence)
-    _commit(held, pending, row, [_revision_put(row), *snapshot_puts, *_effects(held, pending, at), head])
-    _remove_old_snapshot(held, snapshot_puts)
+    writes = [_revision_put(row), *snapshot_puts, *_effects(held, pending, payloads, at), head]
+    _commit(held, pending, row, [*writes, *payloads.store(at)])
+    _remove_old_snapshot(held, snapshot_puts, payloads)
     if pending.mark:
         hurry(held.tenant, pending.mark)
     if status.ended:
@@ -152,13 +158,16 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
         release_activation(held.head)
 
 
-def _revision_row(held: Held, pending: Pending, at: float) -> RevisionRow:
+def _revision_row(held: Held, pending: Pending, payloads: Payloads, at: float) -> RevisionRow:
     revision = held.revision + 1
+    commands = dumps(pending.commands)
+    is_large = payloads.take(revision_name(revision), commands)
     return RevisionRow(
         held.head.instance_key,
         revision_name(revision),
         revision=revision,
-        commands=dumps(pending.commands),
+        commands=None if is_large else commands,
+        payloads=payloads.name if is_large else None,
         journal=dumps(pending.journal),
         leases=leases_of(held.head),
         nonce=new_token(),
@@ -172,10 +181,12 @@ def _revision_put(row: RevisionRow) -> Put:
     )  # closes: two authors of one position
 
 
-def _effects(held: Held, pending: Pending, at: float) -> list[Write]:
+def _effects(held: Held, pending: Pending, payloads: Payloads, at: float) -> list[Write]:
     instance_id = held.head.instance_id
     effects: list[Write] = [
-        item_put(held.tenant, _owner_of(intention, instance_id), _on_channel(intention, held.head), at)
+        item_put(
+            held.tenant, _owner_of(intention, instance_id), _on_channel(intention, held.head), at, payloads
+        )
         for intention in pending.intentions
     ]
     effects += [incident_put(held.tenant, instance_id, incident, at) for incident in pending.incidents]
@@ -231,14 +242,19 @@ def _is_own(row: RevisionRow) -> bool:
 def _read_loss(error: ConditionFailedError | TryLaterError, held: Held) -> Exception:
     if isinstance(error, TryLaterError):
         return error
+    if error.purposes == {"payloads"}:
+        return TryLaterError("what was stored for this commit was given up before it came")
     if "revision" in error.purposes or "head" in error.purposes:
         count("CheckpointConflicts")
         return OvertakenError(f"instance {held.head.instance_id} went on without this worker: {error}")
     return ItemSettledError(str(error))
 
 
-def _remove_old_snapshot(held: Held, puts: list[Put]) -> None:
-    """Remove the snapshot row that the head no longer names; one left behind goes with the instance."""
+def _remove_old_snapshot(held: Held, puts: list[Put], payloads: Payloads) -> None:
+    """Remove the snapshot that the head no longer names; one left behind goes with the instance."""
+    if held.head.payloads:
+        remove_payload(held.head.instance_key, held.head.payloads, SNAPSHOT)
+    held.head.payloads = payloads.name if SNAPSHOT in payloads.texts else None
     if held.snapshot_row:
         try:
             SnapshotRow(held.head.instance_key, held.snapshot_row).delete()

@@ -24,13 +24,14 @@ from aftercommit.errors import (
     UnwritableError,
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
-from aftercommit.instances import Birth, birth_puts, find_head, head_of
-from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
+from aftercommit.instances import Birth, birth_writes, find_head, head_of
+from aftercommit.limits import LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
 from aftercommit.model import Json, dumps, instance_status, size_of
 from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
+from aftercommit.settings import input_bytes_max
 from aftercommit.tables import HeadRow
 
 
@@ -111,7 +112,7 @@ def _store(request: StartRequest) -> tuple[str, bool]:
     birth = _prepare(request)
     queue_url_of(request.channel)
     try:
-        commit_birth([*birth_puts(birth, clock.now())])
+        commit_birth(birth_writes(birth, clock.now()))
     except ConditionFailedError:
         _meet_existing(request, birth)
         return birth.instance_id, False
@@ -126,16 +127,16 @@ def execute(request: StartRequest, *, deadline: float) -> str:
     birth = _prepare(request)
     queue_url_of(request.channel)
     worker = Worker(deadline, fresh=False)
-    puts = birth_puts(birth, clock.now(), lease_until=deadline + LEASE_MARGIN_SECONDS)
+    writes = birth_writes(birth, clock.now(), lease_until=deadline + LEASE_MARGIN_SECONDS)
     try:
-        commit_birth([*puts])
+        commit_birth(writes)
     except ConditionFailedError:
-        if not _is_own(head_of(puts)):
+        if not _is_own(head_of(writes)):
             _meet_existing(request, birth)
             _go_on(birth, worker)
             return birth.instance_id
     try:
-        Burst(head_of(puts), worker).run()
+        Burst(head_of(writes), worker).run()
     except (OvertakenError, TryLaterError) as error:  # the instance is there, and the sweep goes on with it
         logger.info(
             "execution went on elsewhere", extra={"instance_id": birth.instance_id, "reason": str(error)}
@@ -185,8 +186,8 @@ def _prepare(request: StartRequest) -> Birth:
         owner, version = find_owner_and_version(request.tenant, request.definition_id)
     definition = load_definition(owner, request.definition_id, version)
     inputs = check_inputs(definition.inputs, request.input)
-    if size_of(request.input) > INPUT_BYTES_MAX:
-        raise TooLargeError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
+    if size_of(request.input) > input_bytes_max():
+        raise TooLargeError(f"the input is larger than {input_bytes_max()} bytes", field="input")
     return Birth(
         tenant=request.tenant,
         instance_id=_choose_id(request),

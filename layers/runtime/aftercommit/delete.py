@@ -9,6 +9,7 @@ from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundErro
 from aftercommit.instances import find_head
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus, instance_status
 from aftercommit.outbox import settle
+from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
 from aftercommit.tables import HeadRow, ItemRow, RevisionRow
 from aftercommit.writes import Update, commit
@@ -59,5 +60,6 @@ def remove_rows(head: HeadRow) -> None:
     for row in rows:
         if row.row != "head":
             RevisionRow(head.instance_key, row.row).delete()
+    remove_payloads(head.instance_key)
     release_activation(head)
     HeadRow(head.instance_key, "head").delete()

@@ -432,6 +432,7 @@ class _Advance:
             self.state.correlation_id,
             self.state.depth,
             self.at,
+            self.state.value_bytes_max,
             self.state.trigger,
         )
 

@@ -13,10 +13,10 @@ from typing import Any
 from pynamodb.exceptions import AttributeDeserializationError
 
 from aftercommit import aws, clock
+from aftercommit.bodies import body_of
 from aftercommit.errors import MalformedRowError
 from aftercommit.limits import READ_BATCH_MAX
 from aftercommit.model import ItemStatus, Json, dumps
-from aftercommit.outbox import body_of
 from aftercommit.set_aside import set_aside
 from aftercommit.settings import settings
 from aftercommit.statements import RowUpdate, update_each

@@ -17,6 +17,7 @@ from aftercommit.limits import (
     COMMIT_INTENTIONS_MAX,
     DELAY_SECONDS_MAX,
     EVENT_BYTES_MAX,
+    INPUT_BYTES_MAX,
     MESSAGE_CHARACTERS_MAX,
     NAME_CHARACTERS_MAX,
     RESULT_BYTES_MAX,
@@ -114,10 +115,10 @@ class ActivityFunction:
         result = self.call(**_copy(inputs), **more)
         text = dumps(result)
         size = len(text.encode()) + sum(size_of(each.body) for each in context.intentions)
-        if size > RESULT_BYTES_MAX:
+        if size > context.bytes_max:
             raise ResultTooLargeError(
                 f"{self.name} returned {size} bytes, with what it dispatched and published; "
-                f"at most {RESULT_BYTES_MAX} fit"
+                f"at most {context.bytes_max} fit"
             )
         if len(context.intentions) > COMMIT_INTENTIONS_MAX:
             raise ResultTooLargeError(
@@ -226,6 +227,7 @@ class ActivityContext:
     deadline: float  # when the invocation ends, seconds since the epoch
     depth: int = 0
     channels: frozenset[str] | None = None  # of the deployment; None: not known here, so none is refused
+    bytes_max: int = RESULT_BYTES_MAX  # of its result, with all that it dispatches and publishes
     secret: str | None = field(default=None, repr=False)  # proves the tokens that the instance gives out
     logger: Logger = logger  # its lines bear the ids of instance and activity
     intentions: list[Intention] = field(default_factory=list)
@@ -297,6 +299,7 @@ class ActivityContext:
         )
         # As it will be stored: what the activity does to its values afterwards has no part in it.
         body = json.loads(dumps(body))
+        _check_size(body, "a stimulus")
         unique = f"{len(self.intentions):04}-{self._unique()}"
         self.intentions.append(Intention(ItemCommand.STIMULUS, unique, body))
 
@@ -333,6 +336,7 @@ class ActivityContext:
         """
         _check_name(token, "a token", longest=TOKEN_CHARACTERS_MAX)
         body = json.loads(dumps({"token": token, "value": input}))
+        _check_size(body, "what completes a task")
         self.intentions.append(Intention(ItemCommand.RESUME, self._unique(), body))
 
     def run(self, instance_id: str) -> None:
@@ -361,6 +365,12 @@ class ActivityContext:
 def _check_name(name: Json, what: str, *, longest: int = NAME_CHARACTERS_MAX) -> None:
     if name is not None and not (isinstance(name, str) and 1 <= len(name) <= longest):
         raise ValueError(f"{what} is a text of 1 to {longest} characters")
+
+
+def _check_size(body: dict[str, Json], what: str) -> None:
+    # Whatever an activity may return: these stand in their rows, for whomever they are.
+    if size_of(body) > INPUT_BYTES_MAX:
+        raise ValueError(f"{what} has at most {INPUT_BYTES_MAX} bytes")
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -42,6 +42,7 @@ from aftercommit.model import (
     dumps,
     instance_status,
 )
+from aftercommit.payloads import PayloadMissingError, Payloads, read_payload
 from aftercommit.settings import settings
 from aftercommit.tables import (
     HeadRow,
@@ -52,8 +53,9 @@ from aftercommit.tables import (
     revision_name,
     snapshot_name,
 )
-from aftercommit.writes import Put, Update, commit
+from aftercommit.writes import Put, Update, Write, commit
 
+SNAPSHOT = "snapshot"  # its name among the payloads of a commit
 _READS_MAX = 5
 _LIVE = (InstanceStatus.PENDING, InstanceStatus.RUNNING, InstanceStatus.SUSPENDED)
 
@@ -88,9 +90,10 @@ class Birth:
     channel: str | None = None
 
 
-def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Put]:
+def birth_writes(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Write]:
     """Return the writes that create an instance, only where none of that id exists; for `commit_birth`.
 
+    A large input is stored before; raises TryLaterError if that cannot be done now.
     With `lease_until` it is born running, its lease taken by this worker (the head's `lease_token`); else
     pending, and due after the head start of the message that announces it.
     """
@@ -100,6 +103,7 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
         parent=birth.parent,
         depth=birth.depth,
         trigger=birth.trigger,
+        large=settings().large_payloads,
     )
     moment = clock.to_text(at)
     due_at = lease_until or at + settings().eager_head_start_seconds
@@ -132,23 +136,26 @@ def birth_puts(birth: Birth, at: float, *, lease_until: float | None = None) -> 
     if lease_until:
         head.lease_token, head.lease_until, head.leases = new_token(), clock.to_text(lease_until), 1
     absent = HeadRow.instance_key.does_not_exist()  # closes: two starts of one id
-    inline, puts = snapshot_writes(head.instance_key, 0, state)
-    head.snapshot = inline
+    payloads = Payloads(head.instance_key, state.large)
+    head.snapshot, puts = snapshot_writes(payloads, 0, state)
+    head.payloads = payloads.name if payloads.texts else None
     activation = [activation_put(activation_key, birth.instance_id)] if activation_key else []
-    return [Put("head", head, absent), *puts, *activation]
+    return [Put("head", head, absent), *puts, *activation, *payloads.store(at)]
 
 
-def head_of(puts: list[Put]) -> HeadRow:
+def head_of(writes: list[Write]) -> HeadRow:
     """Return the head that the writes of a birth put."""
-    return next(each.row for each in puts if isinstance(each.row, HeadRow))
+    return next(each.row for each in writes if isinstance(each, Put) and isinstance(each.row, HeadRow))
 
 
-def snapshot_writes(instance_key: str, revision: int, state: State) -> tuple[str | None, list[Put]]:
-    """Return (the snapshot if it stays in the head, the puts of its own row if it does not)."""
+def snapshot_writes(payloads: Payloads, revision: int, state: State) -> tuple[str | None, list[Put]]:
+    """Return (the snapshot if it stays in the head, the puts of its own row); of neither, it is a payload."""
     text = dumps(state.to_json())
     if len(text.encode()) <= INLINE_SNAPSHOT_BYTES_MAX:
         return text, []
-    row = SnapshotRow(instance_key, snapshot_name(revision), snapshot=text)
+    if payloads.take(SNAPSHOT, text):
+        return None, []
+    row = SnapshotRow(payloads.instance_key, snapshot_name(revision), snapshot=text)
     return None, [Put("snapshot", row)]
 
 
@@ -294,7 +301,12 @@ def load_snapshot(head: HeadRow) -> tuple[State, str | None]:
     """Return the state that a head covers, and the name of the snapshot's own row if it has one."""
     text: str | None = head.snapshot
     name: str | None = None
-    if text is None:
+    if text is None and head.payloads:
+        try:
+            text = read_payload(head.instance_key, head.payloads, SNAPSHOT)
+        except PayloadMissingError as error:
+            raise _explain_missing_snapshot(head, str(error)) from None
+    elif text is None:
         name = snapshot_name(int(head.revision))
         try:
             text = SnapshotRow.get(head.instance_key, name, consistent_read=True).snapshot
@@ -351,10 +363,20 @@ def rows_after(head: HeadRow) -> list[RevisionRow]:
     )
 
 
+def commands_of(row: RevisionRow) -> str:
+    """Return the commands of a revision as JSON; raises MalformedRowError if they are missing."""
+    if not row.payloads:
+        return str(row.commands)
+    try:
+        return read_payload(row.instance_key, row.payloads, row.row)
+    except PayloadMissingError as error:
+        raise MalformedRowError(f"the commands of {row.row} are missing", field=str(error)) from None
+
+
 def replay(definition: Definition, state: State, row: RevisionRow) -> None:
     """Fold a committed revision into a state; raises MalformedRowError for one that cannot be read."""
     try:
-        written = json.loads(row.commands)
+        written = json.loads(commands_of(row))
         read = [(command_from_json(each["command"]), clock.from_text(each["at"])) for each in written]
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedRowError(f"{row.row} cannot be read: {error!r}", field=row.row) from error

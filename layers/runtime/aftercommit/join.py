@@ -6,13 +6,14 @@ damaged: a start that sleeps though its turn has come, or that can never be carr
 """
 
 from aftercommit import clock
+from aftercommit.bodies import body_of
 from aftercommit.burst import Worker, apply_item
 from aftercommit.errors import ConditionFailedError
 from aftercommit.ids import part_name
 from aftercommit.joins import End, HandOver, Tally, Told, compose_batch, compose_result, judge, name_failures
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, ItemStatus, Json, Outcome, Resume, dumps
-from aftercommit.outbox import body_of, find_parts, settle
+from aftercommit.outbox import find_parts, settle
 from aftercommit.places import Join, Mark
 from aftercommit.tables import ItemRow
 from aftercommit.tallies import ending_writes, hurry, leave_out, load_tally, tally_update, wake_update

@@ -19,6 +19,20 @@ RESULT_BYTES_MAX = 256 * 1024
 BODY_BYTES_MAX = 1024 * 1024
 STATE_BYTES_MAX = 340 * 1024
 
+# With LARGE_PAYLOADS, for instances born since: values, and all that one holds. An answer of Lambda has 6 MB,
+# and a request as much; JSON inside JSON grows by its quotes.
+LARGE_VALUE_BYTES_MAX = 2 * 1024 * 1024
+LARGE_STATE_BYTES_MAX = 4 * 1024 * 1024
+LARGE_BODY_BYTES_MAX = 3 * 1024 * 1024
+# Texts from this size on go there: a row of 64 KB costs 64 write units, an object with its announcement 16.
+PAYLOAD_BYTES_MIN = 64 * 1024
+# Those of other instances stay in their rows, unless they have no room there: a large child's output.
+ROW_TEXT_BYTES_MAX = 360 * 1024
+# A commit that has not come this long after its objects were announced never comes: no worker lives so long.
+PAYLOAD_COMMIT_SECONDS = 3600
+# An answer of Lambda has 6 MB, with what it takes to write JSON as a text inside JSON.
+ANSWER_BYTES_MAX = 5_500_000
+
 # Above this a snapshot gets a row of its own, so that taking a lease does not rewrite it.
 INLINE_SNAPSHOT_BYTES_MAX = 4 * 1024
 

@@ -11,6 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from aftercommit.errors import NewerFormError
+from aftercommit.limits import (
+    INPUT_BYTES_MAX,
+    LARGE_STATE_BYTES_MAX,
+    LARGE_VALUE_BYTES_MAX,
+    STATE_BYTES_MAX,
+)
 from aftercommit.places import Join, Mark
 
 Json = Any  # dict, list, str, int, float, bool or None, nested
@@ -188,6 +194,7 @@ class State:
     trigger: dict[str, Json] | None = (
         None  # {activity_id, value}: the start point it was started at, until then
     )
+    large: bool = False  # whether it may hold what only objects can: of those born under LARGE_PAYLOADS
     cancels_along: bool = False  # whether it has started a child, waited for by none, that goes with it
     variables: dict[str, Json] = field(default_factory=dict)
     executions: dict[str, Execution] = field(default_factory=dict)
@@ -203,15 +210,27 @@ class State:
     agenda: deque[Any] = field(default_factory=deque)
     moves: int = 0  # carried out since the last step or wait
 
+    @property
+    def bytes_max(self) -> int:
+        """How much it may hold: a fact of its birth, so that a replay decides alike."""
+        return LARGE_STATE_BYTES_MAX if self.large else STATE_BYTES_MAX
+
+    @property
+    def value_bytes_max(self) -> int:
+        """How large one input or result may be."""
+        return LARGE_VALUE_BYTES_MAX if self.large else INPUT_BYTES_MAX
+
     def to_json(self) -> dict[str, Json]:
         """Return the snapshot; ids and status that the head row carries anyway are left to it."""
-        written: dict[str, Json] = {"inputs": self.inputs}
+        flags = {"large": self.large, "cancels_along": self.cancels_along}
+        written: dict[str, Json] = {
+            "inputs": self.inputs,
+            **{name: True for name, each in flags.items() if each},
+        }
         if self.depth:
             written["depth"] = self.depth
         if self.trigger:
             written["trigger"] = self.trigger
-        if self.cancels_along:
-            written["cancels_along"] = True
         if self.parent:
             written["parent"] = self.parent.to_json()
         if self.variables:
@@ -244,6 +263,7 @@ class State:
             parent=Parent.from_json(written["parent"]) if "parent" in written else None,
             depth=written.get("depth", 0),
             trigger=written.get("trigger"),
+            large=written.get("large", False),
             cancels_along=written.get("cancels_along", False),
             variables=written.get("variables", {}),
             executions={

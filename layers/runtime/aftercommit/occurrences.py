@@ -6,12 +6,13 @@ and publishing takes over or removes those of the version before.
 """
 
 from aftercommit import clock
+from aftercommit.bodies import body_of
 from aftercommit.definition import Definition
 from aftercommit.errors import MalformedRowError
 from aftercommit.ids import derive_id
 from aftercommit.intentions import intend_occurrence
 from aftercommit.model import ItemStatus, Json
-from aftercommit.outbox import body_of, item_put
+from aftercommit.outbox import item_put
 from aftercommit.schedules import next_of
 from aftercommit.tables import DEFAULT_TENANT, SHARED_TENANT, ItemRow, key_of
 from aftercommit.writes import Delete, Put, Write

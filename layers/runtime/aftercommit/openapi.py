@@ -12,6 +12,8 @@ from aftercommit.limits import (
     CURSOR_CHARACTERS_MAX,
     IDEMPOTENCY_KEY_CHARACTERS_MAX,
     INPUT_BYTES_MAX,
+    LARGE_BODY_BYTES_MAX,
+    LARGE_VALUE_BYTES_MAX,
     PAGE_MAX,
     REQUEST_DAYS,
     TOKEN_CHARACTERS_MAX,
@@ -50,7 +52,8 @@ def describe_api() -> dict[str, Any]:
             "version": VERSION,
             "license": {"name": "MIT", "identifier": "MIT"},
             "description": (
-                f"Durable workflows. A body has at most {BODY_BYTES_MAX} bytes, an input {INPUT_BYTES_MAX}; "
+                f"Durable workflows. A body has at most {BODY_BYTES_MAX} bytes, an input {INPUT_BYTES_MAX} "
+                f"({LARGE_BODY_BYTES_MAX} and {LARGE_VALUE_BYTES_MAX} with LargePayloads); "
                 f"lists come in pages of at most {PAGE_MAX}."
             ),
         },

@@ -2,6 +2,7 @@
 
 from aftercommit import clock
 from aftercommit.activities.http_endpoint import callback_stimulus
+from aftercommit.bodies import body_of
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.callbacks import callback_put, read_callback_token
 from aftercommit.errors import (
@@ -15,7 +16,7 @@ from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id, new_
 from aftercommit.intentions import begin_stimulus_id, event_name, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX, REQUEST_DAYS
 from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, canonical, size_of
-from aftercommit.outbox import body_of, find_item, item_put
+from aftercommit.outbox import find_item, item_put
 from aftercommit.schema import check_storable
 from aftercommit.tables import CallbackRow, ItemRow, RequestRow, key_of
 from aftercommit.writes import Delete, Put, Update, commit

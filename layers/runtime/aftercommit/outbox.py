@@ -4,9 +4,7 @@ An item's existence proves its owner's commit. While it is undone it has `due_at
 whoever died.
 """
 
-import json
 from collections.abc import Iterator
-from typing import cast
 
 from pynamodb.attributes import NumberAttribute
 from pynamodb.exceptions import AttributeDeserializationError
@@ -14,6 +12,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from aftercommit import clock
+from aftercommit.bodies import body_of, read_join, write_body
 from aftercommit.errors import ConditionFailedError, MalformedRowError
 from aftercommit.ids import derive_fraction, derive_id, derive_shard, part_name
 from aftercommit.incidents import incident_put
@@ -35,8 +34,8 @@ from aftercommit.model import (
     Json,
     Outcome,
     dumps,
-    join_from_json,
 )
+from aftercommit.payloads import Payloads
 from aftercommit.places import Join, Mark
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow, key_of
@@ -47,34 +46,21 @@ _DAY_SECONDS = 86_400
 _LOOK_BACK = 2  # times the longest that a stimulus stays open
 _LAST_STIMULUS_ID = "~"
 _AWAITED = (ItemCommand.START, ItemCommand.JOIN)  # whose `wait` says whether the owner waits for it
-# What the body of a command must have.
-_PARTS: dict[str, dict[str, type]] = {
-    ItemCommand.START.value: {"instance_id": str, "definition_id": str, "input": dict, "depth": int},
-    ItemCommand.RESUME.value: {"instance_id": str, "bookmark_id": str, "outcome": str},
-    ItemCommand.RUN.value: {"instance_id": str},
-    ItemCommand.CANCEL.value: {"instance_id": str, "item_id": str},
-    ItemCommand.STIMULUS.value: {"stimulus": dict},
-    ItemCommand.EVENT.value: {"id": str, "name": str, "ts": int},
-    ItemCommand.JOIN.value: {
-        "instance_id": str,
-        "join_id": str,
-        "total": int,
-        "rows": int,
-        "tolerated": int,
-        "outputs": bool,
-    },
-}
 
 
-def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put:
+def item_put(
+    tenant: str, owner_id: str, intention: Intention, at: float, payloads: Payloads | None = None
+) -> Put:
     """Return the write that stores an intention; it belongs into the commit that decided it.
 
+    Of one that the owner itself has decided, what is large goes to the commit's `payloads`.
     The commit's own fence (the revision row, or the condition on another item) keeps it from being put twice.
     """
     body = intention.body
     deliver_at = intention.deliver_at
     join = read_join(body)
     asleep = join is not None and join.sleeps
+    text, payloads_name = write_body(intention, payloads)
     return Put(
         "item",
         ItemRow(
@@ -89,7 +75,8 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
             version=body.get("version"),
             channel=body.get("channel") or intention.channel,
             wait=_is_awaited(body, join) if intention.command in _AWAITED else None,
-            body=dumps(body),
+            body=text,
+            payloads=payloads_name,
             deliver_at=clock.to_text(deliver_at) if deliver_at else None,
             due_shard=_shard_of(intention),
             asleep=asleep or None,
@@ -103,11 +90,6 @@ def _shard_of(intention: Intention) -> int:
     if intention.command == ItemCommand.EVENT:
         return EVENT_SHARDS[derive_shard(intention.item_id, len(EVENT_SHARDS))]
     return derive_shard(intention.item_id, settings().due_shards)
-
-
-def read_join(body: dict[str, Json]) -> Join | None:
-    """Return the place in a bulk of the child that a start is for; None if it is of none."""
-    return join_from_json(body["join"]) if "join" in body else None
 
 
 def _is_awaited(body: dict[str, Json], join: Join | None) -> bool:
@@ -184,31 +166,6 @@ def open_stimuli(tenant: str, stimulus_id: str, *, until: str | None = None) -> 
             consistent_read=True,
         )
     )
-
-
-def body_of(item: ItemRow) -> dict[str, Json]:
-    """Return an item's command; raises MalformedRowError if it cannot be read, NewerFormError if not yet."""
-    told = f"the body of outbox item {item.owner_id}/{item.item_id}"
-    try:
-        body = json.loads(item.body)
-        parts = _PARTS.get(item.command, {"instance_id": str})
-        if item.wait:
-            parts = parts | ({} if "join" in body else {"bookmark_id": str})
-        if item.command == ItemCommand.RESUME.value and "token" in body:
-            parts = {"token": str}
-        faulty = [name for name, kind in parts.items() if not isinstance(body[name], kind)]
-        faulty += [f"join.{name}" for name in _find_faults_of_place(body)]
-    except (ValueError, KeyError, TypeError) as error:
-        raise MalformedRowError(f"{told} cannot be read: {error!r}", field="body") from error
-    if faulty:
-        raise MalformedRowError(f"{told} has a faulty {faulty[0]}", field="body")
-    return cast("dict[str, Json]", body)
-
-
-def _find_faults_of_place(body: dict[str, Json]) -> list[str]:
-    place = read_join(body)
-    numbers = ("index", "total", "rows") if place else ()
-    return [name for name in numbers if not isinstance(getattr(place, name), int)]
 
 
 def claim(item: ItemRow, at: float) -> bool:

@@ -6,12 +6,13 @@ on.
 """
 
 from aftercommit import clock
+from aftercommit.bodies import body_of
 from aftercommit.errors import ConditionFailedError, ConflictError, MalformedRowError, NotFoundError
 from aftercommit.ids import derive_id
 from aftercommit.instances import find_head
 from aftercommit.log import count, logger
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
-from aftercommit.outbox import body_of, find_item, is_occurrence
+from aftercommit.outbox import find_item, is_occurrence
 from aftercommit.queue import Message, Sending, send
 from aftercommit.tables import HeadRow, IncidentRow, ItemRow
 from aftercommit.writes import Check, Update, Write, commit

@@ -16,7 +16,7 @@ from aftercommit.limits import (
 )
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
-from aftercommit.settings import settings
+from aftercommit.settings import body_bytes_max, settings
 from aftercommit.tables import DEFAULT_TENANT
 
 TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
@@ -104,12 +104,12 @@ def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str
             raise MalformedRequestError("the body is no base64 of UTF-8", field="body") from None
     if not text:
         return {}
-    if len(text) > BODY_BYTES_MAX:
-        raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
+    if len(text) > body_bytes_max():
+        raise TooLargeError(f"the body is larger than {body_bytes_max()} bytes", field="body")
     if not _encodes(text):
         raise MalformedRequestError("the body is no UTF-8", field="body")
-    if len(text.encode()) > BODY_BYTES_MAX:
-        raise TooLargeError(f"the body is larger than {BODY_BYTES_MAX} bytes", field="body")
+    if len(text.encode()) > body_bytes_max():
+        raise TooLargeError(f"the body is larger than {body_bytes_max()} bytes", field="body")
     try:
         body = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -5,19 +5,20 @@ from the state, and only acks.
 """
 
 from aftercommit import clock
+from aftercommit.bodies import whole_body_of
 from aftercommit.burst import Worker, apply_item
 from aftercommit.callbacks import callback_put
 from aftercommit.errors import ConditionFailedError, NotFoundError
 from aftercommit.functions import failure_of
 from aftercommit.model import Json, Resume
-from aftercommit.outbox import ack, body_of, give_up_if_undone
+from aftercommit.outbox import ack, give_up_if_undone
 from aftercommit.tables import ItemRow
 from aftercommit.writes import commit
 
 
 def resume(item: ItemRow, worker: Worker) -> None:
     """See a resume item through; raises LeaseHeldError while another worker has the instance."""
-    body = body_of(item)
+    body = whole_body_of(item)
     if "token" in body:
         _answer(item, body)
         return

@@ -1,12 +1,13 @@
 """Run: go on with an instance that has work of its own: pending, abandoned, or out of time."""
 
 from aftercommit import clock
+from aftercommit.bodies import body_of
 from aftercommit.burst import Burst, Worker
 from aftercommit.errors import InstanceEndedError, LeaseHeldError, NotFoundError
 from aftercommit.instances import lease
 from aftercommit.limits import LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
-from aftercommit.outbox import ack, body_of, settle
+from aftercommit.outbox import ack, settle
 from aftercommit.tables import HeadRow, ItemRow
 
 

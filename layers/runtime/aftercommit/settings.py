@@ -7,6 +7,12 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 
 from aftercommit.errors import SettingError
+from aftercommit.limits import (
+    BODY_BYTES_MAX,
+    INPUT_BYTES_MAX,
+    LARGE_BODY_BYTES_MAX,
+    LARGE_VALUE_BYTES_MAX,
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Settings:
     event_webhook_parameter: str = ""
     events_function: str = ""
     http_private_addresses: bool = False
+    payload_bucket: str = ""
+    large_payloads: bool = False
 
 
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -85,6 +93,8 @@ def _check_together(settings: Settings) -> None:
         raise SettingError("must be at least twice EVENT_SEND_TIMEOUT_SECONDS", field="EVENT_CLAIM_SECONDS")
     if settings.event_delay_max_seconds < settings.event_delay_seconds:
         raise SettingError("must be at least EVENT_DELAY_SECONDS", field="EVENT_DELAY_MAX_SECONDS")
+    if settings.large_payloads and not settings.payload_bucket:
+        raise SettingError("needs PAYLOAD_BUCKET", field="LARGE_PAYLOADS")
     if settings.event_webhook_secret and settings.event_webhook_parameter:
         told = "a key has one place, and EVENT_WEBHOOK_SECRET is set, too"
         raise SettingError(told, field="EVENT_WEBHOOK_PARAMETER")
@@ -114,6 +124,16 @@ def _read_queues(name: str, text: str) -> dict[str, str]:
             raise SettingError(f"names {channel!r} twice", field=name)
         queues[channel] = url
     return queues
+
+
+def input_bytes_max() -> int:
+    """Return how large the input of a new instance may be in this deployment."""
+    return LARGE_VALUE_BYTES_MAX if settings().large_payloads else INPUT_BYTES_MAX
+
+
+def body_bytes_max() -> int:
+    """Return how large the body of a request may be in this deployment."""
+    return LARGE_BODY_BYTES_MAX if settings().large_payloads else BODY_BYTES_MAX
 
 
 @cache

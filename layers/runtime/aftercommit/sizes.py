@@ -1,7 +1,6 @@
 """The size of a state: what it holds is counted when it is set, so that it never outgrows its row."""
 
 from aftercommit.errors import StateTooLargeError
-from aftercommit.limits import STATE_BYTES_MAX
 from aftercommit.model import Execution, Json, State, size_of
 
 # What executions keep that may be large; the word is the one a person is told.
@@ -17,10 +16,10 @@ def charge(state: State, name: str, value: Json) -> None:
     """Account for a value that the state is about to hold; raises StateTooLargeError naming the largest."""
     sizes = measured(state)
     size = size_of(value)
-    if state.bytes - sizes.get(name, 0) + size + _excess(state) > STATE_BYTES_MAX:
+    if state.bytes - sizes.get(name, 0) + size + _excess(state) > state.bytes_max:
         largest = sorted({**sizes, name: size}.items(), key=lambda each: -each[1])[:3]
         told = ", ".join(f"{each} ({bytes_} bytes)" for each, bytes_ in largest)
-        raise StateTooLargeError(f"the state would outgrow {STATE_BYTES_MAX} bytes; the largest: {told}")
+        raise StateTooLargeError(f"the state would outgrow {state.bytes_max} bytes; the largest: {told}")
     state.bytes += size - sizes.get(name, 0)
     sizes[name] = size
 
@@ -30,7 +29,7 @@ def charge_memory(state: State, execution: Execution) -> None:
 
     None of it changes once it is kept, save variables: so a loop over many items measures them once.
     """
-    if (excess := _excess(state)) and measured(state) and state.bytes + excess > STATE_BYTES_MAX:
+    if (excess := _excess(state)) and measured(state) and state.bytes + excess > state.bytes_max:
         told = (
             f"{len(state.executions)} activities at once, beside {state.bytes} bytes of values, are too many"
         )

@@ -10,6 +10,7 @@ from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock
 from aftercommit.activations import commit_birth
+from aftercommit.bodies import body_of, read_join, whole_body_of
 from aftercommit.burst import Burst, Worker
 from aftercommit.definitions import find_owner_and_version, find_published_version, load_definition
 from aftercommit.errors import (
@@ -21,24 +22,22 @@ from aftercommit.errors import (
     UnwritableError,
 )
 from aftercommit.functions import failure_of
-from aftercommit.instances import Birth, birth_puts, find_head, head_of
-from aftercommit.limits import INPUT_BYTES_MAX, LEASE_MARGIN_SECONDS
+from aftercommit.instances import Birth, birth_writes, find_head, head_of
+from aftercommit.limits import LEASE_MARGIN_SECONDS
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, Json, Parent, size_of
 from aftercommit.outbox import (
     attempt_delay,
-    body_of,
     give_up_if_undone,
     is_occurrence,
     mark_give_up,
-    read_join,
     refuse,
     settle,
     settlement,
 )
 from aftercommit.queue import Message, Sending, send
 from aftercommit.schema import check_inputs
-from aftercommit.settings import settings
+from aftercommit.settings import input_bytes_max, settings
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.tallies import hurry
 
@@ -96,9 +95,10 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
     if owner is None or version is None:
         owner, version = find_owner_and_version(item.tenant, body["definition_id"], version)
     definition = load_definition(owner, body["definition_id"], version)
-    inputs = check_inputs(definition.inputs, body["input"])
-    if size_of(body["input"]) > INPUT_BYTES_MAX:
-        raise RefusedError(f"the input is larger than {INPUT_BYTES_MAX} bytes", field="input")
+    given = whole_body_of(item)["input"]
+    inputs = check_inputs(definition.inputs, given)
+    if size_of(given) > input_bytes_max():
+        raise RefusedError(f"the input is larger than {input_bytes_max()} bytes", field="input")
     return Birth(
         tenant=item.tenant,
         instance_id=body["instance_id"],
@@ -117,10 +117,10 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
 def _admit(item: ItemRow, birth: Birth, worker: Worker) -> HeadRow | None:
     """Create the child, leased, and ack the item; returns its head, or None if there is nothing to run."""
     at = clock.now()
-    puts = birth_puts(birth, at, lease_until=worker.deadline + LEASE_MARGIN_SECONDS)
-    head = head_of(puts)
+    writes = birth_writes(birth, at, lease_until=worker.deadline + LEASE_MARGIN_SECONDS)
+    head = head_of(writes)
     try:
-        commit_birth([*puts, *settlement(item, at)])
+        commit_birth([*writes, *settlement(item, at)])
     except ConditionFailedError as error:
         # The item was settled first (by another delivery, which has the child, or by a cancel), or the child
         # is there.

@@ -18,9 +18,10 @@ from aftercommit.instances import record_unreadable
 from aftercommit.limits import EVENT_SHARDS, QUEUE_BATCH_MAX
 from aftercommit.log import count, gauge, logger
 from aftercommit.model import dumps
+from aftercommit.payloads import discard_payloads
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow, ItemRow, split_key
+from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, split_key
 from aftercommit.writes import Update, commit, commit_unread
 
 _EVENT_BATCHES_MAX = 10  # of a shard, in one pass
@@ -113,7 +114,9 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
             break
         try:
             this.see(row.due_at)
-            if head := _claim_instance(row):
+            if row.row.startswith(PAYLOADS_PREFIX):
+                discard_payloads(row.instance_key, row.row)
+            elif head := _claim_instance(row):
                 tenant, instance_id = split_key(row.instance_key)
                 message = Message(tenant, instance_id=instance_id)
                 send([Sending(message, channel=known_channel(head.channel))])

@@ -142,7 +142,10 @@ class HeadRow(Row):
     version = NumberAttribute()
     status = UnicodeAttribute()
     revision = NumberAttribute()  # the snapshot covers up to here
-    snapshot = UnicodeAttribute(null=True)  # the state as JSON; absent when it has a row of its own
+    snapshot = UnicodeAttribute(
+        null=True
+    )  # the state as JSON; absent when it has a row or an object of its own
+    payloads = UnicodeAttribute(null=True)  # names the object that the snapshot is in
     correlation_id = UnicodeAttribute(null=True)
     correlation_key = UnicodeAttribute(null=True)  # tenant#correlation_id
     parent_instance_id = UnicodeAttribute(null=True)
@@ -177,7 +180,8 @@ class RevisionRow(Row):
     instance_key = UnicodeAttribute(hash_key=True)
     row = UnicodeAttribute(range_key=True)  # revision#0000000001
     revision = NumberAttribute()
-    commands = UnicodeAttribute()  # JSON list of {at, command}: what a replay applies
+    commands = UnicodeAttribute(null=True)  # JSON list of {at, command}: what a replay applies
+    payloads = UnicodeAttribute(null=True)  # names the object that the commands are in, if they are large
     journal = UnicodeAttribute()  # JSON list of lines for people
     leases = NumberAttribute()  # the writer's lease count: tells leases with progress from those without
     nonce = UnicodeAttribute()  # by which its writer knows it after an unknown outcome
@@ -194,6 +198,20 @@ class SnapshotRow(Row):
     instance_key = UnicodeAttribute(hash_key=True)
     row = UnicodeAttribute(range_key=True)  # snapshot#0000000001
     snapshot = UnicodeAttribute()
+
+
+class PayloadsRow(Row):
+    """Announces the objects of a commit, and is due until that has come."""
+
+    class Meta:
+        table_name = ""
+
+    table_setting = "instances_table"
+    instance_key = UnicodeAttribute(hash_key=True)
+    row = UnicodeAttribute(range_key=True)  # payloads#<name>
+    doomed = BooleanAttribute(null=True)  # the commit must not come any more
+    due_shard = NumberAttribute()
+    due_at = UnicodeAttribute(null=True)  # when the sweep takes it that the commit never comes
 
 
 class ActivationRow(Row):
@@ -317,6 +335,7 @@ class ItemRow(Row):
     channel = UnicodeAttribute(null=True)
     wait = BooleanAttribute(null=True)  # whether the owner waits for the child
     body = UnicodeAttribute()  # JSON of the whole command
+    payloads = UnicodeAttribute(null=True)  # names the object that its input or value is in, if that is large
     attempts = NumberAttribute(default=0)  # refusals
     last_error = UnicodeAttribute(null=True)
     sends = NumberAttribute(default=0)  # claims; the value read is what a claim is conditional on
@@ -355,6 +374,9 @@ class RequestRow(Row):
     stimulus_id = UnicodeAttribute()
     created_at = UnicodeAttribute()
     ttl = NumberAttribute()  # epoch seconds; the key counts as new from then on
+
+
+PAYLOADS_PREFIX = "payloads#"
 
 
 def key_of(tenant: str, name: str) -> str:

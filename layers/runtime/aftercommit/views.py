@@ -10,6 +10,7 @@ from typing import Any
 
 from aftercommit import clock
 from aftercommit.activities.http_endpoint import callback_name
+from aftercommit.bodies import body_of
 from aftercommit.errors import (
     MalformedRequestError,
     MalformedRowError,
@@ -17,9 +18,8 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, find_whole
-from aftercommit.limits import KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MAX
+from aftercommit.limits import ANSWER_BYTES_MAX, KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MAX
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
-from aftercommit.outbox import body_of
 from aftercommit.requests import find_number, read_number
 from aftercommit.salvage import read_item, read_items
 from aftercommit.tables import (
@@ -104,7 +104,7 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
     if found is None:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
     head, state = found
-    return {
+    shown = {
         **_summary(head),
         "input": state.inputs,
         "output": state.output,
@@ -115,6 +115,20 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
         "incidents": [_incident(row) for row in islice(_incidents(head.instance_key), PAGE_MAX)],
         "dispatches": [show_item(row) for row in islice(_dispatches(head.instance_key), PAGE_MAX)],
     }
+    return _fit(shown) if state.large else shown
+
+
+def _fit(shown: dict[str, Json]) -> dict[str, Json]:
+    """Leave out what no answer of Lambda could carry, the output last, and say what was left out."""
+    left_out: list[str] = []
+    empty: dict[str, Json] = {"variables": {}, "bookmarks": [], "input": {}, "output": None}
+    for name, nothing in empty.items():
+        # As it travels: a text inside JSON.
+        if len(dumps(dumps(shown)).encode()) <= ANSWER_BYTES_MAX:
+            break
+        shown[name] = nothing
+        left_out.append(name)
+    return {**shown, "left_out": left_out} if left_out else shown
 
 
 def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json]:

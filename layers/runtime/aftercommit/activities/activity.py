@@ -13,7 +13,7 @@ from aftercommit import clock
 from aftercommit.errors import ExpressionError
 from aftercommit.expressions import to_json
 from aftercommit.ids import derive_id
-from aftercommit.limits import NAME_CHARACTERS_MAX
+from aftercommit.limits import INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
 from aftercommit.model import Bookmark, Execution, Failure, Intention, ItemCommand, Json, Outcome
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ class Visit:
     correlation_id: str | None
     depth: int
     at: float
+    value_bytes_max: int = INPUT_BYTES_MAX  # of an input that it gives
     trigger: dict[str, Json] | None = None  # {activity_id, value}: where a stimulus has started the instance
     moves: list[Move] = field(default_factory=list)
 

@@ -3,7 +3,6 @@
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.ids import derive_child_id
 from aftercommit.intentions import intend_start, take_along
-from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import Failure, Json, Outcome, size_of
 
 _BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
@@ -106,8 +105,9 @@ class DispatchWorkflow(Branching):
         execution_id = visit.execution.execution_id
         correlation_id = visit.evaluate_correlation_id(self.correlation_id)
         given = visit.evaluate(self.input or {})
-        if size_of(given) > INPUT_BYTES_MAX:
-            told = f"the input of {self.workflow} is {size_of(given)} bytes; at most {INPUT_BYTES_MAX} go in"
+        if size_of(given) > visit.value_bytes_max:
+            size, most = size_of(given), visit.value_bytes_max
+            told = f"the input of {self.workflow} is {size} bytes; at most {most} go in"
             visit.fault(Failure("InputTooLargeError", told))
             return
         intention = intend_start(
