@@ -62,10 +62,14 @@ class Faults:
         self._after: list[_Plan] = []
         self.sent: list[tuple[str, dict[str, Any]]] = []
         for service in ("dynamodb", "sqs"):
-            events = aws.client(service).meta.events
-            for name, handler in (("before-call", self._on_call), ("after-call", self._on_answer)):
-                events.register(f"{name}.{service}", handler)
-                self._events.append((events, f"{name}.{service}", handler))
+            self.watch(service)
+
+    def watch(self, service: str) -> None:
+        """Plan for the calls of one more service, too."""
+        events = aws.client(service).meta.events
+        for name, handler in (("before-call", self._on_call), ("after-call", self._on_answer)):
+            events.register(f"{name}.{service}", handler)
+            self._events.append((events, f"{name}.{service}", handler))
 
     def before(self, operation, error, *, times=1, match="", skip=0):
         plan = _Plan(operation, error, times, match, skip)
@@ -98,7 +102,7 @@ class Faults:
 
     def _on_call(self, model, params, context, **_):
         body = params["body"]
-        text = body.decode() if isinstance(body, bytes) else str(body)
+        text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
         context["text"] = text
         self.sent.append((model.name, json.loads(text) if text.startswith("{") else {}))
         for plan in self._before:

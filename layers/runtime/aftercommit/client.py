@@ -31,7 +31,7 @@ from aftercommit.model import Json, dumps, instance_status, size_of
 from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
-from aftercommit.settings import input_bytes_max
+from aftercommit.settings import input_bytes_max, settings
 from aftercommit.tables import HeadRow
 
 
@@ -198,6 +198,7 @@ def _prepare(request: StartRequest) -> Birth:
         trigger={"activity_id": at.activity_id, "value": at.request} if at else None,
         request_fingerprint=request.fingerprint() if request.is_repeatable() else None,
         channel=request.channel,
+        large=settings().large_payloads,
     )
 
 

@@ -88,6 +88,7 @@ class Birth:
     trigger: dict[str, Json] | None = None
     request_fingerprint: str | None = None
     channel: str | None = None
+    large: bool = False  # whether it may hold what only objects can
 
 
 def birth_writes(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Write]:
@@ -103,7 +104,7 @@ def birth_writes(birth: Birth, at: float, *, lease_until: float | None = None) -
         parent=birth.parent,
         depth=birth.depth,
         trigger=birth.trigger,
-        large=settings().large_payloads,
+        large=birth.large,
     )
     moment = clock.to_text(at)
     due_at = lease_until or at + settings().eager_head_start_seconds
@@ -235,11 +236,11 @@ def load_leased(head: HeadRow) -> Held:
 
     One that cannot be read at all has an incident, and raises UnreadableInstanceError: it comes up again
     after a while, so that it goes on once what it lacks is repaired. Raises NewerFormError for one that only
-    newer code can read.
+    newer code can read, TryLaterError while S3 is away.
     """
     try:
         return load(head)
-    except NewerFormError:
+    except (NewerFormError, TryLaterError):
         release(head)
         raise
     except (MalformedRowError, NotFoundError) as error:
@@ -352,7 +353,7 @@ def _explain_missing_snapshot(head: HeadRow, name: str) -> Exception:
     now = find_head(head.tenant, head.instance_id)
     if now is None or now.revision != head.revision:
         return OvertakenError(f"instance {head.instance_id} went on while it was read")
-    return MalformedRowError(f"the snapshot of {head.instance_id} is missing", field=name)
+    return MalformedRowError(f"the snapshot of {head.instance_id} is missing: {name}", field=name)
 
 
 def rows_after(head: HeadRow) -> list[RevisionRow]:

@@ -23,7 +23,7 @@ from aftercommit.errors import (
 )
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
-from aftercommit.limits import LEASE_MARGIN_SECONDS
+from aftercommit.limits import INPUT_BYTES_MAX, LARGE_VALUE_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, Json, Parent, size_of
 from aftercommit.outbox import (
@@ -37,7 +37,7 @@ from aftercommit.outbox import (
 )
 from aftercommit.queue import Message, Sending, send
 from aftercommit.schema import check_inputs
-from aftercommit.settings import input_bytes_max, settings
+from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.tallies import hurry
 
@@ -97,8 +97,10 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
     definition = load_definition(owner, body["definition_id"], version)
     given = whole_body_of(item)["input"]
     inputs = check_inputs(definition.inputs, given)
-    if size_of(given) > input_bytes_max():
-        raise RefusedError(f"the input is larger than {input_bytes_max()} bytes", field="input")
+    # What was dispatched while payloads could be large is started, whatever the setting is by now.
+    large = settings().large_payloads or item.payloads is not None
+    if size_of(given) > (most := LARGE_VALUE_BYTES_MAX if large else INPUT_BYTES_MAX):
+        raise RefusedError(f"the input is larger than {most} bytes", field="input")
     return Birth(
         tenant=item.tenant,
         instance_id=body["instance_id"],
@@ -111,6 +113,7 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
         depth=body["depth"],
         trigger=body.get("trigger"),
         channel=item.channel,
+        large=large,
     )
 
 
