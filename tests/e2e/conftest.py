@@ -31,6 +31,7 @@ PARAMETERS = {
     "EventSendTimeoutSeconds": "4",
     "EventClaimSeconds": "8",
     "EventQueueArn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{EVENT_QUEUE}",
+    "LargePayloads": "true",
     "HttpPrivateAddresses": "true",  # what these tests call is on this machine
 }
 ENDED = ("completed", "faulted", "cancelled")

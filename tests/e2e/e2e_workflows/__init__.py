@@ -2,6 +2,7 @@
 
 from e2e_workflows.bad_days import awaiting_never, forgetting_late, idle, idling
 from e2e_workflows.bulks import bulk, bulk_child
+from e2e_workflows.heavy import heavy, heavy_child
 from e2e_workflows.steps import (
     beyond_rights,
     deadly,
@@ -44,6 +45,8 @@ __all__ = [
     "forgetting_late",
     "forking",
     "hearing",
+    "heavy",
+    "heavy_child",
     "idle",
     "idling",
     "nested",

@@ -1,0 +1,43 @@
+"""More than a row can hold, deployed: from caller to parent, to child, and back."""
+
+TEXT = "payload " * 40_000  # 320 KB; doubled, it is more than any row of DynamoDB has room for
+
+
+def objects(stack):
+    found = stack.client("s3").list_objects_v2(Bucket=stack.outputs["PayloadBucket"]).get("Contents", [])
+    return [each["Key"] for each in found]
+
+
+def test_large_inputs_and_outputs_come_back_whole_and_stand_in_no_row(api, stack, effects):
+    instance_id = api.dispatch("heavy", order_id="heavy-1", text=TEXT)
+    shown = api.await_end(instance_id)
+    assert (shown["status"], shown["output"] == TEXT * 2) == ("completed", True)
+    assert [name for name, _ in effects("heavy-1")] == ["repeat", "repeat"]
+    [dispatch] = shown["dispatches"]
+    child = dispatch["instance_id"]
+    tenants = {tuple(key.split("/")[:2]) for key in objects(stack)}
+    assert {("default", instance_id), ("default", child)} <= tenants
+    for each in (instance_id, child):
+        rows = stack.client("dynamodb").query(
+            TableName=stack.outputs["InstancesTable"],
+            KeyConditionExpression="instance_key = :key",
+            ExpressionAttributeValues={":key": {"S": f"default#{each}"}},
+        )["Items"]
+        announced = [row for row in rows if row["row"]["S"].startswith("payloads#")]
+        assert announced
+        assert not [row for row in announced if "due_at" in row], "each belongs to its commit"
+        assert max(len(str(row)) for row in rows) < 64 * 1024
+
+
+def test_only_one_snapshot_of_an_instance_is_kept(api, stack):
+    instance_id = api.dispatch("heavy", order_id="heavy-2", text=TEXT)
+    api.await_end(instance_id)
+    kept = [key for key in objects(stack) if f"/{instance_id}/" in key and key.endswith("/snapshot")]
+    assert len(kept) == 1
+
+
+def test_an_input_that_is_too_large_even_so_is_refused_by_field(api):
+    answer = api.post(
+        "/workflows/heavy/dispatch", {"input": {"order_id": "heavy-3", "text": "x" * 2_200_000}}
+    )
+    assert (answer.status, answer.json()["error"]["field"]) == (413, "input")
