@@ -52,24 +52,38 @@ def test_a_task_is_shown_with_its_inputs_and_completed_with_what_is_given(w):
     assert w.show(instance_id)["output"] == {"approved": True}
 
 
+def test_a_token_is_good_for_the_days_of_its_deployment_and_a_new_one_is_shown_then(w, set_environment):
+    set_environment(CALLBACK_TOKEN_DAYS="2")
+    instance_id, token = offered(w)
+    w.clock.at += 3 * 86_400
+    assert refused("default", token) == ("no such bookmark", "token")
+    [bookmark] = w.show(instance_id)["bookmarks"]
+    resume_by_token("default", bookmark["token"], {"approved": True})
+    w.settle(seconds=5)
+    assert w.show(instance_id)["status"] == "completed"
+
+
 def test_forged_used_lost_and_foreign_tokens_get_the_same_answer(w):
     instance_id, token = offered(w)
     other_id, other = offered(w)
-    tenant, named, bookmark_id, proof = decode(token)
+    tenant, named, bookmark_id, day, proof = decode(token)
     answers = {
         refused("other", token),
-        refused("default", encode(["other", named, bookmark_id, proof])),
-        refused("default", encode([tenant, other_id, bookmark_id, proof])),
-        refused("default", encode([tenant, named, decode(other)[2], proof])),
-        refused("default", encode([tenant, named, bookmark_id, "0" * 32])),
-        refused("default", encode([tenant, named, bookmark_id, "é" * 32])),
-        refused("default", encode([tenant, "\ud800", bookmark_id, proof])),
-        refused("default", encode([tenant, "n" * 5_000, bookmark_id, proof])),
-        refused("default", encode([tenant, "", bookmark_id, proof])),
-        refused("default", encode([tenant, named, "\ud800", proof])),
+        refused("default", encode(["other", named, bookmark_id, day, proof])),
+        refused("default", encode([tenant, other_id, bookmark_id, day, proof])),
+        refused("default", encode([tenant, named, decode(other)[2], day, proof])),
+        refused("default", encode([tenant, named, bookmark_id, day, "0" * 32])),
+        refused("default", encode([tenant, named, bookmark_id, day, "é" * 32])),
+        refused("default", encode([tenant, "\ud800", bookmark_id, day, proof])),
+        refused("default", encode([tenant, "n" * 5_000, bookmark_id, day, proof])),
+        refused("default", encode([tenant, "", bookmark_id, day, proof])),
+        refused("default", encode([tenant, named, "\ud800", day, proof])),
+        refused("default", encode([tenant, named, bookmark_id, str(int(day) + 1), proof])),
+        refused("default", encode([tenant, named, bookmark_id, "later", proof])),
+        refused("default", encode([tenant, named, bookmark_id, proof])),
         refused("default", encode([tenant, named, bookmark_id])),
         refused("default", encode({"a": 1})),
-        refused("default", encode([1, 2, 3, 4])),
+        refused("default", encode([1, 2, 3, 4, 5])),
         refused("default", base64.urlsafe_b64encode(b"[" * 6_000).decode()),
         refused("default", "no token"),
         refused("default", "é"),

@@ -2,10 +2,12 @@
 
 import base64
 import json
+from math import ceil
 
 import pytest
 
 from aftercommit import Event, HttpEndpoint, Step, Workflow
+from aftercommit.callbacks import read_callback_token
 from aftercommit.cancel import cancel
 from aftercommit.delete import delete
 from aftercommit.errors import NotFoundError
@@ -48,7 +50,7 @@ def instance_rows():
 
 
 def token_of(world, instance_id, name, tenant="default"):
-    return make_callback_token(tenant, instance_id, name, world.head(instance_id, tenant).secret)
+    return make_callback_token(tenant, instance_id, name, world.head(instance_id, tenant).secret, 365)
 
 
 # --- early and late ---
@@ -152,36 +154,56 @@ def test_forged_foreign_and_unknown_tokens_get_the_same_answer_as_used_ones(w):
     instance_id, other_id = begun(w, "rounds"), begun(w, "rounds")
     task_id = begun(w, "tasker")
     token = token_of(w, instance_id, "round-0")
-    proof = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))[3]
+    _, _, _, day, proof = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     [task] = w.show(task_id)["bookmarks"]
     bookmark_id = task["bookmark_id"]
     answers = {
         refused(w, token, "other"),
-        refused(w, encode("other", instance_id, "round-0", proof), "other"),
-        refused(w, encode("default", other_id, "round-0", proof)),
-        refused(w, encode("default", instance_id, "round-1", proof)),
-        refused(w, encode("default", instance_id, "round-0", "0" * 32)),
-        refused(w, encode("default", instance_id, "round-0", "é" * 32)),
-        refused(w, encode("default", instance_id, "round-0", "")),
-        refused(w, encode("default", instance_id, "\ud800", proof)),
-        refused(w, encode("default", "nobody", "round-0", proof)),
-        refused(w, encode("default", "", "round-0", proof)),
-        refused(w, encode("default", "n" * 5_000, "round-0", proof)),
+        refused(w, encode("other", instance_id, "round-0", day, proof), "other"),
+        refused(w, encode("default", other_id, "round-0", day, proof)),
+        refused(w, encode("default", instance_id, "round-1", day, proof)),
+        refused(w, encode("default", instance_id, "round-0", day, "0" * 32)),
+        refused(w, encode("default", instance_id, "round-0", "99999", proof)),
+        refused(w, encode("default", instance_id, "round-0", "later", proof)),
+        refused(w, encode("default", instance_id, "round-0", day, "é" * 32)),
+        refused(w, encode("default", instance_id, "round-0", day, "")),
+        refused(w, encode("default", instance_id, "\ud800", day, proof)),
+        refused(w, encode("default", "nobody", "round-0", day, proof)),
+        refused(w, encode("default", "", "round-0", day, proof)),
+        refused(w, encode("default", "n" * 5_000, "round-0", day, proof)),
         refused(w, encode("default", instance_id, "round-0")),
-        refused(w, encode(1, 2, 3, 4)),
+        refused(w, encode(1, 2, 3, 4, 5)),
         refused(w, base64.urlsafe_b64encode(b"[" * 6_000).decode()),
         refused(w, "é"),
         refused(w, ""),
         # A token of a bookmark is none of a callback, were it named like it.
         refused(w, task["token"]),
-        refused(w, make_token("default", instance_id, "round-0", w.head(instance_id).secret)),
-        refused(w, encode("default", task_id, bookmark_id, "0" * 32)),
+        refused(w, make_token("default", instance_id, "round-0", w.head(instance_id).secret, 365)),
+        refused(w, encode("default", task_id, bookmark_id, day, "0" * 32)),
     }
     call_back("default", token, REQUEST)
     answers.add(refused(w, token))
     cancel("default", other_id, "x")
     answers.add(refused(w, token_of(w, other_id, "round-0")))
     assert answers == {("no such callback", "token")}
+
+
+def test_an_address_is_good_until_its_day_and_then_like_one_that_never_was(w):
+    instance_id = begun(w, "rounds")
+    token = token_of(w, instance_id, "round-0")
+    day = 86_400
+    ends_at = (ceil(w.clock.at / day) + 365) * day
+    w.clock.at = ends_at - 0.001
+    assert read_callback_token("default", token)[1] == "round-0"
+    w.clock.at = ends_at
+    assert refused(w, token) == ("no such callback", "token")
+
+
+def test_an_activity_that_is_tried_again_on_the_same_day_tells_the_same_address(w):
+    instance_id = begun(w, "rounds")
+    token = token_of(w, instance_id, "round-0")
+    w.clock.at += 60
+    assert token_of(w, instance_id, "round-0") == token
 
 
 def test_a_token_of_a_callback_resumes_no_bookmark(api, w):

@@ -245,6 +245,7 @@ class Burst:
             depth=self.state.depth,
             channels=frozenset(settings().channels),
             bytes_max=self.state.value_bytes_max,
+            token_days=settings().callback_token_days,
             secret=self.held.head.secret,
         )
         with logger.append_context_keys(

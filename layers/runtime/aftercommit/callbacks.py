@@ -1,4 +1,4 @@
-"""Taking callback tokens: forged, used, lost and foreign ones all look the same to their holder."""
+"""Taking callback tokens: forged, used, expired, lost and foreign ones all look the same to their holder."""
 
 from aftercommit.definition import find_name_fault
 from aftercommit.errors import NotFoundError
@@ -6,24 +6,20 @@ from aftercommit.instances import find_head, find_whole
 from aftercommit.model import Intention, ItemCommand, Json, instance_status
 from aftercommit.outbox import item_put
 from aftercommit.tables import HeadRow, ItemRow
-from aftercommit.tokens import find_parts, is_same, prove, prove_callback
+from aftercommit.tokens import find_parts, is_good
 from aftercommit.writes import Put
 
 
 def read_token(tenant: str, token: str) -> tuple[str, str]:
     """Return (instance_id, bookmark_id) of a token that is good for this tenant; raises NotFoundError."""
     refused = NotFoundError("no such bookmark", field="token")
-    parts = find_parts(token)
-    if parts is None or parts[0] != tenant or find_name_fault(parts[1]):
+    read = find_parts(token)
+    if read is None or read.tenant != tenant or find_name_fault(read.instance_id):
         raise refused
-    _, instance_id, bookmark_id, proof = parts
-    found = find_whole(tenant, instance_id)
-    if found is None or bookmark_id not in found[1].bookmarks:
+    found = find_whole(tenant, read.instance_id)
+    if found is None or read.name not in found[1].bookmarks or not is_good(read, "task", found[0].secret):
         raise refused
-    secret = found[0].secret
-    if not secret or not is_same(proof, prove([tenant, instance_id, bookmark_id], secret)):
-        raise refused
-    return instance_id, bookmark_id
+    return read.instance_id, read.name
 
 
 def callback_put(tenant: str, token: str, value: Json, at: float) -> Put:
@@ -44,13 +40,12 @@ def read_callback_token(tenant: str | None, token: str) -> tuple[HeadRow, str]:
     has not ended, whether or not it waits already.
     """
     refused = NotFoundError("no such callback", field="token")
-    parts = find_parts(token)
-    if parts is None or tenant not in (None, parts[0]) or find_name_fault(parts[1]):
+    read = find_parts(token)
+    if read is None or tenant not in (None, read.tenant) or find_name_fault(read.instance_id):
         raise refused
-    tenant, instance_id, name, proof = parts
-    head = find_head(tenant, instance_id)
+    head = find_head(read.tenant, read.instance_id)
     if head is None or head.deleted_at or instance_status(head.status).ended:
         raise refused
-    if not head.secret or not is_same(proof, prove_callback(tenant, instance_id, name, head.secret)):
+    if not is_good(read, "callback", head.secret):
         raise refused
-    return head, name
+    return head, read.name

@@ -22,6 +22,7 @@ from aftercommit.limits import (
     NAME_CHARACTERS_MAX,
     RESULT_BYTES_MAX,
     TOKEN_CHARACTERS_MAX,
+    TOKEN_DAYS,
 )
 from aftercommit.log import Logger, logger
 from aftercommit.model import Failure, Intention, ItemCommand, Json, dumps, size_of
@@ -228,6 +229,7 @@ class ActivityContext:
     depth: int = 0
     channels: frozenset[str] | None = None  # of the deployment; None: not known here, so none is refused
     bytes_max: int = RESULT_BYTES_MAX  # of its result, with all that it dispatches and publishes
+    token_days: int = TOKEN_DAYS  # for how long the tokens are good that it gives out
     secret: str | None = field(default=None, repr=False)  # proves the tokens that the instance gives out
     logger: Logger = logger  # its lines bear the ids of instance and activity
     intentions: list[Intention] = field(default_factory=list)
@@ -350,13 +352,14 @@ class ActivityContext:
     def callback_path(self, name: str) -> str:
         """Return the path of the API under which the HttpEndpoint that waits under `name` can be called.
 
-        It is the same each time, and good before the wait is there. Raises ValueError if nothing in the
-        workflow waits so.
+        It is the same each time on one day, and good before the wait is there, until the instance ends or
+        CallbackTokenDays have passed. Raises ValueError if nothing in the workflow waits so.
         """
         _check_name(name, "a callback's name")
         if self.secret is None:
             raise ValueError("no HttpEndpoint of this workflow waits for a callback")
-        return f"/callbacks/{make_callback_token(self.tenant, self.instance_id, name, self.secret)}"
+        token = make_callback_token(self.tenant, self.instance_id, name, self.secret, self.token_days)
+        return f"/callbacks/{token}"
 
     def _unique(self) -> str:
         return derive_id("queued", self.idempotency_key, len(self.intentions))

@@ -114,6 +114,7 @@ KEY_BYTES_MAX = 1_000
 CURSOR_CHARACTERS_MAX = 3_000
 # What lists tell at once, far below an answer of Lambda (6 MB), which escapes what it holds once more.
 PAGE_BYTES_MAX = 2 * 1024 * 1024
+TOKEN_DAYS = 365  # for which a callback token is good, unless the deployment says otherwise
 TOKEN_CHARACTERS_MAX = 1_000  # a callback token names an instance, a bookmark and its proof
 DEFINITION_BYTES_MAX = 350 * 1024
 PAGE_MAX = 100

@@ -12,6 +12,7 @@ from aftercommit.limits import (
     INPUT_BYTES_MAX,
     LARGE_BODY_BYTES_MAX,
     LARGE_VALUE_BYTES_MAX,
+    TOKEN_DAYS,
 )
 
 
@@ -45,6 +46,7 @@ class Settings:
     stimulus_open_seconds: int = 600
     stimulus_attempts_max: int = 3
     dead_letter_days: int = 7
+    callback_token_days: int = TOKEN_DAYS
     done_retention_days: int = 1
     event_batch: int = 100
     event_claim_seconds: int = 60

@@ -1,41 +1,63 @@
 """Callback tokens: what somebody outside holds to reach one wait of one instance, and nothing else.
 
-A token names tenant, instance and what it is for (a bookmark, or the name of a callback), and proves by a
-digest over the instance's own secret that it was given out. Nothing of it is stored.
+A token names tenant, instance, what it is for (a bookmark, or the name of a callback) and the day on which it
+expires, and proves by a digest over the instance's own secret that it was given out. Nothing of it is stored.
 """
 
 import base64
 import hmac
 import json
+from math import ceil
+from typing import NamedTuple
 
+from aftercommit import clock
 from aftercommit.model import dumps
 
-_PARTS = 4
-_CALLBACK = "callback"
+_DAY_SECONDS = 86_400
+_PARTS = 5
 
 
-def make_token(tenant: str, instance_id: str, bookmark_id: str, secret: str) -> str:
-    """Return the token of a bookmark."""
-    return _encode([tenant, instance_id, bookmark_id, prove([tenant, instance_id, bookmark_id], secret)])
+class Token(NamedTuple):
+    """The parts of a token."""
+
+    tenant: str
+    instance_id: str
+    name: str  # the bookmark's id, or the callback's name
+    until: str  # the day that it is not good any more, counted from the epoch
+    proof: str
 
 
-def make_callback_token(tenant: str, instance_id: str, name: str, secret: str) -> str:
-    """Return the token of the callback that an instance knows by `name`."""
-    return _encode([tenant, instance_id, name, prove_callback(tenant, instance_id, name, secret)])
+def make_token(tenant: str, instance_id: str, bookmark_id: str, secret: str, days: int) -> str:
+    """Return the token of a bookmark, good for so many days; on the same day it is the same."""
+    return _make("task", tenant, instance_id, bookmark_id, secret, days)
 
 
-def prove_callback(tenant: str, instance_id: str, name: str, secret: str) -> str:
-    """Return the digest that a callback's token bears; a bookmark's of the same text has another."""
-    return prove([_CALLBACK, tenant, instance_id, name], secret)
+def make_callback_token(tenant: str, instance_id: str, name: str, secret: str, days: int) -> str:
+    """Return the token of the callback that an instance knows by `name`, good for so many days."""
+    return _make("callback", tenant, instance_id, name, secret, days)
 
 
-def prove(parts: list[str], secret: str) -> str:
-    """Return the digest over the parts of a token."""
-    return hmac.new(secret.encode(), dumps(parts).encode(), "sha256").hexdigest()[:32]
+def is_good(token: Token, kind: str, secret: str | None) -> bool:
+    """Whether a token of this kind, `task` or `callback`, was given out, and has not expired."""
+    if not secret or not _is_same(token.proof, _prove(kind, token, secret)):
+        return False
+    return clock.now() < int(token.until) * _DAY_SECONDS  # proven, so it is what we have written
 
 
-def find_parts(token: str) -> list[str] | None:
-    """Return the parts of a token, [tenant, instance id, what it is for, digest]; None if it is none."""
+def _make(kind: str, tenant: str, instance_id: str, name: str, secret: str, days: int) -> str:
+    # Days are whole, so that an activity that is tried again tells the same address.
+    until = ceil(clock.now() / _DAY_SECONDS) + days
+    token = Token(tenant, instance_id, name, str(until), "")
+    return _encode([*token[:-1], _prove(kind, token, secret)])
+
+
+def _prove(kind: str, token: Token, secret: str) -> str:
+    """Return the digest over the parts of a token; those of one kind are good for no other."""
+    return hmac.new(secret.encode(), dumps([kind, *token[:-1]]).encode(), "sha256").hexdigest()[:32]
+
+
+def find_parts(token: str) -> Token | None:
+    """Return the parts of a token, proven or not; None if it is none."""
     try:
         parts = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         dumps(parts).encode()  # half a character, which JSON can name, stands in no token
@@ -43,10 +65,10 @@ def find_parts(token: str) -> list[str] | None:
         return None
     if not isinstance(parts, list) or len(parts) != _PARTS or not all(isinstance(x, str) for x in parts):
         return None
-    return parts
+    return Token(*parts)
 
 
-def is_same(proof: str, other: str) -> bool:
+def _is_same(proof: str, other: str) -> bool:
     """Compare two digests, in a time that tells nothing of where they differ."""
     return hmac.compare_digest(proof.encode(), other.encode())
 

@@ -22,6 +22,7 @@ from aftercommit.limits import ANSWER_BYTES_MAX, KEY_BYTES_MAX, PAGE_BYTES_MAX, 
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
 from aftercommit.requests import find_number, read_number
 from aftercommit.salvage import read_item, read_items
+from aftercommit.settings import settings
 from aftercommit.tables import (
     HeadRow,
     IncidentRow,
@@ -137,10 +138,16 @@ def _bookmark(head: HeadRow, state: State, bookmark: Bookmark) -> dict[str, Json
         execution = state.executions[bookmark.execution_id]
         shown["inputs"] = execution.memory["inputs"]
         shown["activity_id"] = execution.activity_id
-        shown["token"] = make_token(head.tenant, head.instance_id, bookmark.bookmark_id, head.secret)
+        shown["token"] = make_token(
+            head.tenant, head.instance_id, bookmark.bookmark_id, head.secret, settings().callback_token_days
+        )
     if bookmark.waits_for == "callback":
         token = make_callback_token(
-            head.tenant, head.instance_id, callback_name(bookmark.stimulus or {}), head.secret
+            head.tenant,
+            head.instance_id,
+            callback_name(bookmark.stimulus or {}),
+            head.secret,
+            settings().callback_token_days,
         )
         shown["callback_path"] = f"/callbacks/{token}"
     if bookmark.waits_for == "child":
