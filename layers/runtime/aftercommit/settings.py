@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 
 from aftercommit.errors import SettingError
+from aftercommit.limits import ENDED_DAYS_MAX
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Settings:
     stimulus_attempts_max: int = 3
     dead_letter_days: int = 7
     done_retention_days: int = 1
+    ended_instance_days: int = 0  # 0: for ever
     event_batch: int = 100
     event_claim_seconds: int = 60
     event_send_timeout_seconds: int = 20
@@ -59,7 +61,7 @@ class Settings:
 
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Where zero makes sense; everywhere else a number is at least 1.
-_MAY_BE_ZERO = {"start_delay_seconds", "start_jitter_seconds"}
+_MAY_BE_ZERO = {"start_delay_seconds", "start_jitter_seconds", "ended_instance_days"}
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -85,6 +87,8 @@ def _check_together(settings: Settings) -> None:
         raise SettingError("must be at least twice EVENT_SEND_TIMEOUT_SECONDS", field="EVENT_CLAIM_SECONDS")
     if settings.event_delay_max_seconds < settings.event_delay_seconds:
         raise SettingError("must be at least EVENT_DELAY_SECONDS", field="EVENT_DELAY_MAX_SECONDS")
+    if settings.ended_instance_days > ENDED_DAYS_MAX:  # far more, and no ending could write its time
+        raise SettingError(f"must be at most {ENDED_DAYS_MAX}", field="ENDED_INSTANCE_DAYS")
     if settings.event_webhook_secret and settings.event_webhook_parameter:
         told = "a key has one place, and EVENT_WEBHOOK_SECRET is set, too"
         raise SettingError(told, field="EVENT_WEBHOOK_PARAMETER")
