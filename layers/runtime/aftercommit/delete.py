@@ -62,7 +62,7 @@ def delete_if_over(head: HeadRow) -> None:
             _keep(head, clock.to_text(at + days * _DAY_SECONDS), needed, unmoved)
             count("InstancesKept")
         else:
-            _mark(head, f"it ended {days} days ago", unmoved)
+            _mark(head, f"its {days} days are over", unmoved)
     except ConditionFailedError:
         return
 
