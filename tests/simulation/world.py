@@ -69,7 +69,7 @@ class World:
         self.skew = 0.0  # seconds by which a worker's clock may be ahead or behind
         self.sink_seconds = 0.0  # that the sink of events takes to answer
         self.stuck: frozenset[str] = frozenset()  # instances that nothing waits for
-        self.days: int | None = None  # how long it is watched, if not as long as most
+        self.days: float | None = None  # how long it is watched, if not as long as most
         self.excused: tuple[type[Exception], ...] = ()  # what a disturbance lets requests end with
         self.writes = 0
         self.calls = 0
