@@ -188,10 +188,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    checks = {
-        "--budget": check_budget,
-        "--bulks": check_bulks,
-        "--events": count_events,
-        "--removal": count_removal,
-    }
+    checks = {"--budget": check_budget, "--bulks": check_bulks}
+    checks |= {"--events": count_events, "--removal": count_removal}
     sys.exit(checks.get(sys.argv[-1], main)())

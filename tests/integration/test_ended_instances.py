@@ -224,10 +224,6 @@ def test_what_older_code_has_deleted_is_removed_from_the_shards_where_it_stands(
     assert rows(ended) == []
 
 
-def use_callback(world):
-    world.publish(Workflow("called", root=Sequence(Step("give"), HttpEndpoint(name="x"))))
-
-
 KINDS = {
     "a large snapshot": Workflow(
         "kind", inputs={"text": str}, root=Sequence(Step("act", name="x"), Step("act", name="y"))
