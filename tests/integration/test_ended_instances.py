@@ -6,7 +6,6 @@ import pytest
 
 from aftercommit import (
     Delay,
-    DispatchWorkflow,
     Event,
     Fault,
     Fork,
@@ -23,41 +22,27 @@ from aftercommit.errors import NotFoundError, TryLaterError
 from aftercommit.instances import lease
 from aftercommit.limits import ENDED_SHARDS
 from aftercommit.operations import call_back
-from aftercommit.redrive import redrive
-from aftercommit.start import start
 from aftercommit.sweep import _claim_instance, sweep
-from aftercommit.tables import HeadRow, IncidentRow, ItemRow
+from aftercommit.tables import HeadRow
 from tests.integration import bulks
-from tests.integration.faults import Crash
-from tests.integration.waits import send
-from tests.integration.world import behaviours, raw_rows
-
-DAYS = 30
-DAY = 86_400
-TABLES = ("InstancesTable", "OutboxTable", "BookmarksTable")
-
-step = Workflow("step", root=Step("act", name="a"))
-faulty = Workflow("faulty", root=Fault("no"))
-waiter = Workflow("waiter", root=Event("go"))
-forgetting = Workflow("forgetting", root=DispatchWorkflow("late"))
-told = Workflow("told", root=DispatchWorkflow("late", wait=True, on={"DispatchFailed": Sequence()}))
-late = Workflow("late", root=Step("act", name="late"))
-leaving = Workflow(
-    "leaving",
-    root=Fork(
-        DispatchWorkflow("waiter", wait=True, cancel_with_parent=False),
-        Delay(400 * DAY),
-        Sequence(),
-        wait="any",
-    ),
+from tests.integration.ended import (
+    DAY,
+    DAYS,
+    WORKFLOWS,
+    end,
+    in_days,
+    is_shown,
+    pass_days,
+    rows,
 )
-awaiting = Workflow("awaiting", root=Sequence(DispatchWorkflow("step", wait=True), Event("go")))
+from tests.integration.faults import Crash
+from tests.integration.world import behaviours, raw_rows
 
 
 @pytest.fixture
 def w(world, set_environment):
     set_environment(ENDED_INSTANCE_DAYS=str(DAYS))
-    world.publish(step, faulty, waiter, forgetting, told, leaving, awaiting)
+    world.publish(*WORKFLOWS)
     return world
 
 
@@ -65,34 +50,6 @@ def w(world, set_environment):
 def ended(w):
     """An instance that has completed just now."""
     return end(w)
-
-
-def end(world, workflow="step", **more):
-    instance_id = world.dispatch(workflow, **more)
-    world.run(instance_id)
-    world.messages.clear()
-    return instance_id
-
-
-def rows(instance_id):
-    return [row for table in TABLES for row in raw_rows(table) if instance_id in str(row)]
-
-
-def pass_days(world, days):
-    world.clock.at += days * DAY
-    sweep()
-
-
-def is_shown(world, instance_id):
-    try:
-        world.show(instance_id)
-    except NotFoundError:
-        return False
-    return True
-
-
-def in_days(days):
-    return clock.to_text(clock.now() + days * DAY)
 
 
 # --- the ending: when an instance is to be looked at again ---
@@ -398,205 +355,3 @@ def test_a_sweep_that_dies_on_the_way_is_finished_by_another(w, faults, moment, 
             sweep()
     assert plan.struck == (0 if (operation, skip) == ("UpdateItem", 2) else 1)
     assert rows(instance_id) == []
-
-
-# --- what is still needed ---
-
-
-def test_what_owns_an_undone_item_is_kept_as_many_days_again(w, log_lines, capsys):
-    instance_id = end(w, "forgetting")
-    w.forget_stream()
-    item = w.item("start")
-    key = {"owner_key": item.owner_key, "item_id": item.item_id}
-    w.set_raw(ItemRow, key, due_at={"S": in_days(400)})
-    pass_days(w, DAYS)
-    assert w.head(instance_id).due_at == in_days(DAYS)
-    assert is_shown(w, instance_id)
-    assert "InstancesKept" in capsys.readouterr().out
-    [line] = [line for line in map(json.loads, log_lines) if line["message"] == "instance kept"]
-    assert (line["instance_id"], line["reason"]) == (instance_id, f"its item {item.item_id} is undone")
-    w.set_raw(ItemRow, key, status={"S": "done"}, due_at=None)
-    pass_days(w, DAYS)
-    assert not is_shown(w, instance_id)
-
-
-def test_what_owns_a_dispatch_that_failed_untold_is_kept_until_that_is_redriven(w):
-    instance_id = end(w, "forgetting")
-    w.settle(seconds=600)
-    item = w.item("start")
-    assert item.status == "failed"
-    for _ in range(3):
-        pass_days(w, DAYS)
-        assert is_shown(w, instance_id)
-    w.publish(late)
-    redrive("default", instance_id, item.item_id)
-    w.settle(seconds=600)
-    assert w.item("start").status == "done"
-    pass_days(w, DAYS)
-    assert not is_shown(w, instance_id)
-
-
-def test_a_caller_may_delete_what_is_kept(w):
-    instance_id = end(w, "forgetting")
-    w.settle(seconds=600)
-    pass_days(w, DAYS)
-    delete("default", instance_id)
-    pass_days(w, 1)
-    assert rows(instance_id) == []
-
-
-def test_a_failure_that_was_told_to_who_waited_keeps_nothing(w):
-    instance_id = end(w, "told")
-    w.settle(seconds=600)
-    assert w.item("start").status == "failed"
-    pass_days(w, DAYS)
-    pass_days(w, 1)
-    assert rows(instance_id) == []
-
-
-def test_incidents_go_with_their_instance(w):
-    w.publish(Workflow("raising", root=Step("act", name="raising")))
-    behaviours["raising"] = lambda *_: 1 / 0
-    instance_id = end(w, "raising")
-    assert w.head(instance_id).status == "faulted"
-    assert len(list(IncidentRow.attention.query("default"))) == 1
-    pass_days(w, DAYS)
-    pass_days(w, 1)
-    assert list(IncidentRow.attention.query("default")) == []
-
-
-@pytest.mark.parametrize("status", ["asleep", None])
-def test_an_item_whose_status_this_code_does_not_know_keeps_its_owner(w, status):
-    instance_id = end(w, "told")
-    w.settle(seconds=600)
-    item = w.item("start")
-    damaged = {"S": status} if status else None
-    w.set_raw(ItemRow, {"owner_key": item.owner_key, "item_id": item.item_id}, status=damaged)
-    pass_days(w, DAYS)
-    assert is_shown(w, instance_id)
-
-
-def test_a_head_without_its_time_is_told_as_one_that_cannot_be_read(w, ended):
-    w.set_raw(HeadRow, {"instance_key": f"default#{ended}", "row": "head"}, ended_at=None)
-    other = end(w)
-    pass_days(w, DAYS)
-    assert is_shown(w, ended)
-    assert not is_shown(w, other)
-    assert [each.error_type for each in w.incidents()] == ["UnreadableInstanceError"]
-
-
-# --- the setting, when it is changed ---
-
-
-def test_a_longer_time_counts_for_those_that_are_there(w, set_environment, ended):
-    set_environment(ENDED_INSTANCE_DAYS="90")
-    pass_days(w, DAYS)
-    assert w.head(ended).due_at == in_days(60)
-    pass_days(w, 60)
-    assert not is_shown(w, ended)
-
-
-def test_a_shorter_time_counts_for_what_ends_from_then_on(w, set_environment, ended):
-    set_environment(ENDED_INSTANCE_DAYS="10")
-    other = end(w)
-    pass_days(w, 10)
-    assert (is_shown(w, ended), is_shown(w, other)) == (True, False)
-    pass_days(w, 20)
-    assert not is_shown(w, ended)
-
-
-def test_what_comes_due_while_all_are_kept_for_ever_is(w, set_environment, ended):
-    set_environment(ENDED_INSTANCE_DAYS="0")
-    pass_days(w, DAYS)
-    assert w.head(ended).due_at is None
-    set_environment(ENDED_INSTANCE_DAYS="30")
-    pass_days(w, 10 * DAYS)
-    assert is_shown(w, ended)
-
-
-def test_what_was_deleted_is_removed_though_all_others_are_kept_for_ever_by_now(w, set_environment, ended):
-    pass_days(w, DAYS)
-    set_environment(ENDED_INSTANCE_DAYS="0")
-    pass_days(w, 1)
-    assert rows(ended) == []
-
-
-def test_what_ended_before_it_was_switched_on_stays(w, set_environment):
-    set_environment(ENDED_INSTANCE_DAYS="0")
-    instance_id = end(w)
-    set_environment(ENDED_INSTANCE_DAYS=str(DAYS))
-    pass_days(w, 10 * DAYS)
-    assert is_shown(w, instance_id)
-
-
-# --- parents and children ---
-
-
-def test_a_child_that_is_gone_is_not_started_again_by_old_messages_of_its_parent(w):
-    parent_id = end(w, "awaiting")
-    [item] = w.items("start")
-    w.settle(seconds=60)
-    assert w.head(parent_id).status == "suspended"
-    w.clock.at += DAYS * DAY
-    sweep()
-    pass_days(w, 1)
-    assert [head.instance_id for head in w.heads()] == [parent_id]
-    before = w.everything()
-    w.handle_item(item)
-    # Nor by a worker that has read the dispatch before its child was admitted.
-    start(item, w.worker())
-    assert w.everything() == before
-    send("go")
-    w.settle(seconds=60)
-    assert w.head(parent_id).status == "completed"
-
-
-def leave_child(world):
-    """Return (parent, child): the parent has ended, and the child that it waited for waits on."""
-    parent_id = end(world, "leaving")
-    world.settle(seconds=60)
-    [child_id] = [head.instance_id for head in world.heads() if head.parent_instance_id == parent_id]
-    assert (world.head(parent_id).status, world.head(child_id).status) == ("completed", "suspended")
-    return parent_id, child_id
-
-
-def test_a_child_outlives_its_parent_and_tells_nobody_then(w):
-    parent_id, child_id = leave_child(w)
-    pass_days(w, DAYS)
-    pass_days(w, 1)
-    assert rows(parent_id) == [row for row in rows(child_id) if parent_id in str(row)]
-    send("go")
-    w.settle(seconds=600)
-    assert w.head(child_id).status == "completed"
-    [told] = [item for item in w.items("resume") if item.owner_id == child_id]
-    assert told.status == "done"
-    assert w.incidents() == []
-    pass_days(w, DAYS)
-    pass_days(w, 1)
-    assert w.heads() == []
-
-
-@pytest.mark.parametrize("days", ["0", "30"])
-def test_a_parent_that_is_missing_and_cannot_have_gone_by_itself_is_an_incident(w, set_environment, days):
-    set_environment(ENDED_INSTANCE_DAYS=days)
-    parent_id, child_id = leave_child(w)
-    HeadRow(f"default#{parent_id}", "head").delete()
-    w.clock.at += DAYS * DAY - 3_600 if days == "30" else DAYS * DAY
-    send("go")
-    w.settle(seconds=600)
-    [told] = [item for item in w.items("resume") if item.owner_id == child_id]
-    assert told.status == "failed"
-    assert [each.instance_id for each in w.incidents()] == [child_id]
-
-
-def test_a_cancel_of_a_child_that_is_gone_is_done(w):
-    w.publish(Workflow("tidy", root=Sequence(DispatchWorkflow("step", cancel_with_parent=True), Event("go"))))
-    parent_id = end(w, "tidy")
-    w.settle(seconds=60)
-    w.clock.at += DAYS * DAY
-    sweep()
-    pass_days(w, 1)
-    assert [head.instance_id for head in w.heads()] == [parent_id]
-    cancel("default", parent_id, "x")
-    w.settle(seconds=60)
-    assert {item.status for item in w.items("cancel")} == {"done"}
