@@ -1,7 +1,8 @@
 """Run the benchmark: `python -m bench`. Exits with 1 if a counted target is missed; times only inform.
 
 `python -m bench --budget` only counts the awaited workload, in seconds, and `--bulks` only bulk dispatches;
-neither writes results. `--events` counts what events take, and puts it into the results that are there.
+neither writes results. `--events` counts what events take, `--removal` what it takes that ended instances go
+and a month without work; both put it into the results that are there.
 """
 
 import json
@@ -12,7 +13,8 @@ from bench.bulk import find_bulk_misses, measure_bulks
 from bench.costs import idle_month, stored_bytes, summarise
 from bench.events import measure_events
 from bench.meter import Request
-from bench.report import print_bulks, print_events, print_report, print_requests
+from bench.removal import measure_removal
+from bench.report import print_bulks, print_events, print_removal, print_report, print_requests
 from bench.timing import time_engine, time_imports
 from bench.world import ROOT, Tally, World, deployed
 
@@ -76,6 +78,7 @@ def measure() -> dict[str, Any]:
     return {
         "workloads": workloads,
         "events": measure_events(),
+        "removal": measure_removal(INPUT),
         "step_units": steps,
         "bulks": measure_bulks(),
         "idle_usd_per_month": idle,
@@ -150,6 +153,18 @@ def count_events() -> int:
     return 1 if misses else 0
 
 
+def count_removal() -> int:
+    """Count what removing ended instances takes, and a month without work, alone."""
+    removal = measure_removal(INPUT)
+    with deployed("bench.long_workflows") as world:
+        idle = idle_month(world)
+    print_removal(removal)
+    figures = json.loads(RESULTS.read_text())
+    figures = {**figures, "removal": removal, "idle_usd_per_month": idle}
+    RESULTS.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
 def check_bulks() -> int:
     """Count the bulk dispatches alone; returns 1 if they cost more than they may."""
     bulks = measure_bulks()
@@ -173,5 +188,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    checks = {"--budget": check_budget, "--bulks": check_bulks, "--events": count_events}
+    checks = {"--budget": check_budget, "--bulks": check_bulks}
+    checks |= {"--events": count_events, "--removal": count_removal}
     sys.exit(checks.get(sys.argv[-1], main)())

@@ -25,6 +25,7 @@ def print_report(figures: dict[str, Any]) -> None:
     for name, units in figures["step_units"].items():
         print(f"  {name:22}" + "".join(f"{f'step {at}: {value:g}':>14}" for at, value in units.items()))
     print_events(figures["events"])
+    print_removal(figures["removal"])
     print_bulks(figures["bulks"])
     idle = figures["idle_usd_per_month"]
     print("\nidle month, in dollars")
@@ -40,6 +41,14 @@ def print_events(events: dict[str, Any]) -> None:
     print("\nevents told to a queue")
     for name, value in events.items():
         print(f"  {name.replace('_', ' '):40}{value:>10g}")
+
+
+def print_removal(removal: dict[str, dict[str, float]]) -> None:
+    """Print what ended instances that go by themselves take, by workload."""
+    print("\none workflow that has ended and goes by itself")
+    for name in next(iter(removal.values())):
+        values = "".join(f"{f'{workload}: {each[name]:g}':>20}" for workload, each in removal.items())
+        print(f"  {name.replace('_', ' '):22}{values}")
 
 
 def print_bulks(bulks: dict[int, dict[str, float]]) -> None:

@@ -28,7 +28,7 @@ from aftercommit import (
 )
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Put, Update
-from tests.simulation import world
+from tests.simulation import scenarios, world
 from tests.simulation.faults import Fault, FaultKind
 from tests.simulation.runs import Run, simulate
 from tests.simulation.weather import CALM, DOUBLED
@@ -272,6 +272,22 @@ def test_head_that_goes_before_its_rows_is_found(monkeypatch):
     real_remove = delete.remove_rows
     monkeypatch.setattr(sweep, "remove_rows", remove_rows)
     assert "check_deleted_is_gone" in checks_of(first_violation("deleted"))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "planted"),
+    [(delete, "_find_needed", lambda head: None), (delete, "KEPT_SECONDS", 3_600)],
+)
+def test_ended_instance_that_goes_too_early_is_found(monkeypatch, module, name, planted):
+    monkeypatch.setattr(module, name, planted)
+    shorter = replace(scenarios.BY_NAME["ended-go"], days=1.6)  # nobody redrives what is gone
+    monkeypatch.setitem(scenarios.BY_NAME, "ended-go", shorter)
+    assert "check_nothing_goes_too_early" in checks_of(first_violation("ended-go"))
+
+
+def test_ended_instance_that_never_goes_is_found(monkeypatch):
+    monkeypatch.setattr(checkpoint, "_due_actions", lambda *_: [HeadRow.due_at.remove()])
+    assert "check_ended_go" in checks_of(first_violation("ended-go"))
 
 
 def test_callback_address_that_is_good_twice_is_found(monkeypatch):

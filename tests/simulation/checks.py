@@ -16,10 +16,12 @@ from tests.simulation import (
     checks_of_bulks,
     checks_of_calls,
     checks_of_payloads,
+    checks_of_removals,
     checks_of_schedules,
 )
 from tests.simulation.calls import Complete, Start
 from tests.simulation.checks_of_events import check_events, is_of_event
+from tests.simulation.checks_of_removals import days_of
 from tests.simulation.checks_of_schedules import occurrences_by_id
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
 from tests.simulation.story import Story, Told, answered, plain, whole
@@ -165,7 +167,8 @@ def check_i2_no_loss(story: Story) -> Violations:
             yield f"{told.instance_id} is {told.head['status']} for ever"
         if told.instance_id in story.scenario.stuck and not told.incidents:
             yield f"{told.instance_id} cannot be read, and nobody sees it"
-        if told.head["status"] in _ENDED and "due_at" in told.head and "deleted_at" not in told.head:
+        due = "due_at" in told.head and "deleted_at" not in told.head
+        if told.head["status"] in _ENDED and due and not days_of(story.scenario):
             yield f"{told.instance_id} has ended and is still due"
     for (owner_id, item_id), item in story.items.items():
         if item["status"] not in ("done", "failed", "cancelled"):
@@ -439,6 +442,7 @@ CHECKS = (
     *checks_of_activations.CHECKS,
     *checks_of_calls.CHECKS,
     *checks_of_bulks.CHECKS,
+    *checks_of_removals.CHECKS,
     *checks_of_schedules.CHECKS,
     *checks_of_payloads.CHECKS,
 )

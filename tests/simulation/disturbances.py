@@ -18,6 +18,7 @@ from tests.simulation.activities import later
 from tests.simulation.calls import TENANT
 
 API_SECONDS = 29
+_DAY_SECONDS = 86_400
 
 
 def poison_item(row: dict[str, Any]) -> Callable[[Any], None]:
@@ -194,6 +195,16 @@ def redrive_late(world: Any) -> None:
         ask(world, _redrive, after=seconds)
     for seconds in (101.01, 101.05, 240):
         world.plan(seconds, lambda: _repeat_messages(world))
+
+
+def outlast_messages(world: Any) -> None:
+    """Do the same a day later, and let old messages come again when what they have started may be gone."""
+    retract(SHARED_TENANT, "late-child")
+    world.plan(1.4 * _DAY_SECONDS, lambda: publish(SHARED_TENANT, workflows.late_child.definition))
+    for _ in range(2):
+        world.plan(1.5 * _DAY_SECONDS, lambda: ask(world, _redrive, after=0))
+    for days in (1.2, 1.5, 2.3, 2.7, 3.5):
+        world.plan(days * _DAY_SECONDS, lambda: _repeat_messages(world))
 
 
 def _redrive() -> bool:

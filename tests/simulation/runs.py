@@ -63,6 +63,7 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
     """Run a scenario that may be in no list."""
     world = World(run.seed, run.faults, run.weather)
     world.stuck = scenario.stuck
+    world.days = scenario.days
     world.eager = scenario.settings.get("EAGER_DELIVERY") != "false"
     activities.enter(world)
     with ExitStack() as stack:

@@ -34,3 +34,4 @@ class Scenario:
     races: dict[str, int] = field(default_factory=dict)
     dead: frozenset[str] = frozenset()
     limits: dict[str, int] = field(default_factory=dict)  # of the engine, lowered to be met by few
+    days: float | None = None  # how long a world that does not come to rest is watched, if not just over one

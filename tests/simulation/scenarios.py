@@ -25,6 +25,7 @@ from tests.simulation.disturbances import (
     delay_stream,
     deploy_later,
     lose_snapshot,
+    outlast_messages,
     poison_head,
     poison_item,
     poison_status,
@@ -514,6 +515,42 @@ SCENARIOS = (
         _COMPLETED,
         {"after": 1, **_CHILD},
         calls=(Delete(after=600), Delete(after=600)),
+    ),
+    # A parent is kept while its child goes; a child is, while its parent goes; and a dispatch that failed
+    # keeps its owner until it is redriven. Old messages come again all the while.
+    Scenario(
+        "ended-go",
+        (
+            Start("dispatching-late"),
+            Start("outliving", "outliving"),
+            Start("survived", "survived"),
+            Start("endless", "cancelled"),
+            Start("endless", "pending", after=1),
+        ),
+        {"outliving": "completed", "survived": "completed", "cancelled": "cancelled", **_COMPLETED},
+        {"late": 1, "won": 1, "outlived": 1, "after": 1, **_CHILD},
+        {"ENDED_INSTANCE_DAYS": "1"},
+        outlast_messages,
+        calls=(Cancel("cancelled", after=30), Cancel("pending", after=1)),
+        drops=True,
+        days=9,
+    ),
+    # Rows of every kind go: of bulks, callbacks, activations, large snapshots, stimuli and incidents.
+    Scenario(
+        "ended-go-with-all-rows",
+        (
+            Start("bulk-in-lanes"),
+            Start("asking-early", "asking"),
+            Start("only-one", "only-one"),
+            Start("large", "large"),
+            Start("child-faults", "faulty"),
+            Start("tasked", "tasked"),
+        ),
+        {"asking": "completed", "only-one": "completed", "faulty": "faulted", **_COMPLETED},
+        settings={"ENDED_INSTANCE_DAYS": "1", "STIMULUS_OPEN_SECONDS": "7200"},
+        calls=(Complete("yes", "tasked", after=2), Delete("large", after=600)),
+        thorough=False,
+        days=6,
     ),
     # When it is replayed, what waits for it surely waits; two operators replay it at once.
     Scenario(

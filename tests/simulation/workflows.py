@@ -542,6 +542,22 @@ tasked = Workflow(
 waiting_for_begin = Workflow("waiting-for-begin", root=Sequence(Event("begin"), Step(act, name="heard")))
 mortal = Workflow("mortal", root=Sequence(_dispatch("child", wait=True), Delay(5), Step(act, name="after")))
 
+_DAYS_3 = 3 * 86_400
+outliving = Workflow(
+    "outliving", root=Sequence(_dispatch("child", wait=True), Delay(_DAYS_3), Step(act, name="after"))
+)
+long_liver = Workflow("long-liver", root=Sequence(Delay(_DAYS_3), Step(act, name="outlived")))
+# Ends at once, and leaves the child alone that it has waited for, and a timer.
+survived = Workflow(
+    "survived",
+    root=Fork(
+        DispatchWorkflow("long-liver", wait=True, cancel_with_parent=False),
+        Delay(10 * _DAYS_3),
+        Step(act, name="won"),
+        wait="any",
+    ),
+)
+
 
 def _version(name: str) -> Workflow:
     """Return a version of one workflow that starts at an event, waits a while, and tells which it is."""

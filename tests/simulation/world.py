@@ -72,6 +72,7 @@ class World:
         self.skew = 0.0  # seconds by which a worker's clock may be ahead or behind
         self.sink_seconds = 0.0  # that the sink of events takes to answer
         self.stuck: frozenset[str] = frozenset()  # instances that nothing waits for
+        self.days: float | None = None  # how long it is watched, if not as long as most
         self.excused: tuple[type[Exception], ...] = ()  # what a disturbance lets requests end with
         self.writes = 0
         self.calls = 0
@@ -404,9 +405,10 @@ class World:
 
     def _seconds_to_tick(self) -> float:
         """Return when the next sweep is; if nothing can happen before, the next that finds something."""
-        if self.workers.tasks or self._pending or self._events:
+        if self.workers.tasks or self._pending:
             return SWEEP_SECONDS
-        first = min((clock.from_text(row["due_at"]["S"]) for row in self._due_rows()), default=self.at)
+        coming = [clock.from_text(row["due_at"]["S"]) for row in self._due_rows()]
+        first = min(coming + [at for at, *_ in self._events[:1]], default=self.at)
         return max(SWEEP_SECONDS, ceil((first - self.at) / SWEEP_SECONDS) * SWEEP_SECONDS)
 
     def _sweep(self) -> None:
@@ -435,9 +437,9 @@ class World:
         heapq.heappush(self._events, (self.at + seconds, next(self._numbers), act))
 
     def run(self) -> None:
-        """Let everything happen until nothing can happen any more, or a day has passed."""
+        """Let everything happen until nothing can happen any more, or its time is over."""
         self.plan(SWEEP_SECONDS, self._tick)
-        until = STARTED_AT + SECONDS_MAX
+        until = STARTED_AT + (self.days * 86_400 if self.days else SECONDS_MAX)
         try:
             while self.at < until and not self._quiet():
                 self._take_events()

@@ -16,6 +16,8 @@ NEEDED = {
 }
 
 
+# What may not be as much as 7200.
+LEAST = {"ended_instance_days": "3650"}
 # What must be at least as long as others.
 LONGEST = {
     "ACK_TIMEOUT_MAX_SECONDS": "7200",
@@ -41,6 +43,8 @@ def test_every_setting_is_read_from_its_variable():
         text, value = {str: ("x", "x"), int: ("7200", 7200), bool: ("false", False)}.get(
             field.type, ("a=x, b=y", {"a": "x", "b": "y"})
         )
+        if field.name in LEAST:
+            text, value = LEAST[field.name], int(LEAST[field.name])
         read = read_settings({**NEEDED, **LONGEST, field.name.upper(): text})
         assert getattr(read, field.name) == value
 
@@ -65,6 +69,9 @@ def test_a_missing_table_or_queue_is_named(name):
         ("ACK_TIMEOUT_MAX_SECONDS", "59"),
         ("EVENT_CLAIM_SECONDS", "39"),
         ("EVENT_DELAY_MAX_SECONDS", "4"),
+        ("ENDED_INSTANCE_DAYS", "-1"),
+        ("ENDED_INSTANCE_DAYS", "3651"),
+        ("ENDED_INSTANCE_DAYS", "for ever"),
         ("CHANNELS", "reports"),
         ("CHANNELS", "reports="),
         ("CHANNELS", "=https://x"),
@@ -85,7 +92,9 @@ def test_a_webhook_key_has_one_place():
     assert caught.value.field == "EVENT_WEBHOOK_PARAMETER"
 
 
-def test_only_the_delay_between_starts_and_its_jitter_may_be_zero():
+def test_a_delay_between_starts_its_jitter_and_the_days_of_ended_instances_may_be_zero():
+    assert read_settings({**NEEDED, "ENDED_INSTANCE_DAYS": "0"}).ended_instance_days == 0
+    assert read_settings(NEEDED).ended_instance_days == 0
     assert read_settings({**NEEDED, "START_DELAY_SECONDS": "0"}).start_delay_seconds == 0
     assert read_settings({**NEEDED, "START_JITTER_SECONDS": "0"}).start_jitter_seconds == 0
 

@@ -42,6 +42,7 @@ from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Update
 
 UNKNOWN_ACTIVITY_DELAY_SECONDS = 60
+_DAY_SECONDS = 86_400
 _COMMIT_SECONDS = 2  # kept free at the end of an invocation for the last commit
 
 
@@ -290,6 +291,21 @@ def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
         settle(item)  # nothing waits any more
         return
     except NotFoundError as error:
-        give_up_if_undone(item, failure_of(error))  # its instance is gone (a table restored alone)
+        if _may_have_gone(item):
+            logger.info("nothing waits any more", extra={"item_id": item.item_id, "reason": str(error)})
+            settle(item)
+        else:
+            give_up_if_undone(item, failure_of(error))  # its instance is gone (a table restored alone)
         return
     Burst(head, worker).run(command, ack=ack(item, clock.now()))
+
+
+def _may_have_gone(item: ItemRow) -> bool:
+    """Whether the instance that an item is for may have ended and gone by itself, with nobody left to tell.
+
+    A parent may end before the child that it has waited for, and goes so many days later: never sooner than
+    that after the child's birth.
+    """
+    days = settings().ended_instance_days
+    owner = find_head(item.tenant, item.owner_id) if days else None
+    return owner is not None and clock.now() - clock.from_text(owner.created_at) >= days * _DAY_SECONDS

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
 from aftercommit import clock, engine
 from aftercommit.activations import release_activation
@@ -16,7 +17,7 @@ from aftercommit.bookmarks import bookmark_put, remove_bookmarks, stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import derive_event_owner, new_token
 from aftercommit.incidents import incident_put
-from aftercommit.instances import SNAPSHOT, Held, leases_of, snapshot_writes
+from aftercommit.instances import SNAPSHOT, Held, ended_shard, leases_of, snapshot_writes
 from aftercommit.log import count, logger
 from aftercommit.model import (
     Bookmark,
@@ -32,9 +33,12 @@ from aftercommit.model import (
 from aftercommit.outbox import item_put
 from aftercommit.payloads import Payloads, remove_payload
 from aftercommit.places import Mark
+from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name
 from aftercommit.tallies import ending_writes, hurry, leave_out
 from aftercommit.writes import Put, Update, Write, commit
+
+_DAY_SECONDS = 86_400
 
 
 @dataclass
@@ -134,7 +138,7 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
         else HeadRow.leases.remove(),
         HeadRow.released.remove(),
         HeadRow.sends.remove(),
-        HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove(),
+        *_due_actions(held, at, due_at),
         HeadRow.snapshot.set(inline) if inline is not None else HeadRow.snapshot.remove(),
         HeadRow.payloads.set(payloads.name) if SNAPSHOT in payloads.texts else HeadRow.payloads.remove(),
     ]
@@ -156,6 +160,15 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
         # After the commit: before, another could begin beside one that goes on after all. A death in between
         # is cured by the next start, which finds the holder ended.
         release_activation(held.head)
+
+
+def _due_actions(held: Held, at: float, due_at: float | None) -> list[Action]:
+    """Return what says when the sweep is to look at the instance; an ended one, when its days are over."""
+    days = settings().ended_instance_days
+    if held.state.status.ended and days:
+        shard = HeadRow.due_shard.set(ended_shard(held.head.instance_id))
+        return [shard, HeadRow.due_at.set(clock.to_text(at + days * _DAY_SECONDS))]
+    return [HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove()]
 
 
 def _revision_row(held: Held, pending: Pending, payloads: Payloads, at: float) -> RevisionRow:

@@ -220,7 +220,7 @@ def _meet_existing(request: StartRequest, birth: Birth) -> None:
     """Accept an instance that this very request has started before; refuse any other."""
     head = find_head(birth.tenant, birth.instance_id)
     if head is None:
-        return  # removed since; asking again starts it anew
+        raise TryLaterError(f"instance {birth.instance_id!r} was removed just now; ask again to start it")
     if head.definition_id != birth.definition.definition_id:
         raise ConflictError(
             f"instance {birth.instance_id!r} exists already, of workflow {head.definition_id!r}",

@@ -86,6 +86,11 @@ EVENT_SESSIONS_MAX = 5
 # them know no settings, and events that nobody takes stand in nobody's way.
 EVENT_SHARDS = range(1000, 1004)
 
+# Ended instances that are to go have shards of their own, too: however many come due at once, they stand
+# before nothing that has to move. And how long one may be kept before that: ten years.
+ENDED_SHARDS = range(2000, 2004)
+ENDED_DAYS_MAX = 3_650
+
 # DynamoDB: statements of one batch, and rows of one batch read.
 STATEMENTS_MAX = 25
 READ_BATCH_MAX = 100

@@ -9,6 +9,7 @@ from functools import cache
 from aftercommit.errors import SettingError
 from aftercommit.limits import (
     BODY_BYTES_MAX,
+    ENDED_DAYS_MAX,
     INPUT_BYTES_MAX,
     LARGE_BODY_BYTES_MAX,
     LARGE_VALUE_BYTES_MAX,
@@ -48,6 +49,7 @@ class Settings:
     dead_letter_days: int = 7
     callback_token_days: int = TOKEN_DAYS
     done_retention_days: int = 1
+    ended_instance_days: int = 0  # 0: for ever
     event_batch: int = 100
     event_claim_seconds: int = 60
     event_send_timeout_seconds: int = 20
@@ -69,7 +71,7 @@ class Settings:
 
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Where zero makes sense; everywhere else a number is at least 1.
-_MAY_BE_ZERO = {"start_delay_seconds", "start_jitter_seconds"}
+_MAY_BE_ZERO = {"start_delay_seconds", "start_jitter_seconds", "ended_instance_days"}
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -97,6 +99,8 @@ def _check_together(settings: Settings) -> None:
         raise SettingError("must be at least EVENT_DELAY_SECONDS", field="EVENT_DELAY_MAX_SECONDS")
     if settings.large_payloads and not settings.payload_bucket:
         raise SettingError("needs PAYLOAD_BUCKET", field="LARGE_PAYLOADS")
+    if settings.ended_instance_days > ENDED_DAYS_MAX:  # far more, and no ending could write its time
+        raise SettingError(f"must be at most {ENDED_DAYS_MAX}", field="ENDED_INSTANCE_DAYS")
     if settings.event_webhook_secret and settings.event_webhook_parameter:
         told = "a key has one place, and EVENT_WEBHOOK_SECRET is set, too"
         raise SettingError(told, field="EVENT_WEBHOOK_PARAMETER")

@@ -1,6 +1,7 @@
 """Sweep: the scheduled pass that finds what was stranded, whoever died: overdue items and instances.
 
-Any number of sweeps may run side by side; each claim is conditional, so they share the work.
+And last, what is to go: ended instances whose days are over, and the rows of deleted ones. Any number of
+sweeps may run side by side; each claim is conditional, so they share the work.
 """
 
 from contextlib import suppress
@@ -10,12 +11,12 @@ from itertools import islice
 from pynamodb.exceptions import AttributeDeserializationError
 
 from aftercommit import aws, clock
-from aftercommit.delete import remove_rows
+from aftercommit.delete import ENDINGS, delete_if_over, remove_rows
 from aftercommit.deliver import deliver
 from aftercommit.errors import AftercommitError, ConditionFailedError
 from aftercommit.event_items import Key, read_events
 from aftercommit.instances import record_unreadable
-from aftercommit.limits import EVENT_SHARDS, QUEUE_BATCH_MAX
+from aftercommit.limits import ENDED_SHARDS, EVENT_SHARDS, QUEUE_BATCH_MAX
 from aftercommit.log import count, gauge, logger
 from aftercommit.model import dumps
 from aftercommit.payloads import discard_payloads
@@ -35,9 +36,11 @@ class _Pass:
     oldest: float  # due time of what has been due for longest
     found: int = 0
 
-    def see(self, due_at: str) -> None:
-        """Take down a row that is due."""
+    def see(self, due_at: str, shard: int) -> None:
+        """Take down a row that is due; nobody waits for the removal of what has ended."""
         self.found += 1
+        if shard in ENDED_SHARDS:
+            return
         with suppress(ValueError):  # one that cannot be read says nothing of how late the others are
             self.oldest = min(self.oldest, clock.from_text(due_at))
 
@@ -62,6 +65,12 @@ def sweep(*, seconds_left: float = 60) -> bool:
             _sweep_events(shard)
         except Exception as error:  # noqa: BLE001 - likewise
             logger.warning("events not swept", extra={"shard": shard, "reason": str(error)})
+    for number in range(len(ENDED_SHARDS)):
+        shard = ENDED_SHARDS[(first + number) % len(ENDED_SHARDS)]
+        try:
+            _sweep_instances(shard, this)
+        except Exception as error:  # noqa: BLE001 - likewise
+            logger.warning("ended instances not swept", extra={"shard": shard, "reason": str(error)})
     gauge("OldestDueSeconds", begun - this.oldest)
     return clock.now() >= this.until or this.found >= settings().sweep_batch
 
@@ -98,14 +107,17 @@ def _sweep_items(shard: int, this: _Pass) -> None:
     )
     while clock.now() < this.until and (batch := list(islice(due, QUEUE_BATCH_MAX))):
         for row in batch:
-            this.see(row.due_at)
+            this.see(row.due_at, shard)
         sent = deliver([(row.owner_key, row.item_id) for row in batch])
         logger.info("swept items", extra={"found": len(batch), "sent": sent})
         count("ItemsSwept", len(batch))
 
 
 def _sweep_instances(shard: int, this: _Pass) -> None:
-    """Send a shard's overdue instances to be run: pending ones, and those whose worker is gone."""
+    """Send a shard's overdue instances to be run: pending ones, and those whose worker is gone.
+
+    Of the shards of ended ones, delete those whose days are over, and remove those that were deleted.
+    """
     limit = settings().sweep_batch
     for row in HeadRow.due.query(
         shard, HeadRow.due_at <= clock.to_text(clock.now()), limit=limit, page_size=limit
@@ -113,7 +125,7 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
         if clock.now() >= this.until:
             break
         try:
-            this.see(row.due_at)
+            this.see(row.due_at, shard)
             if row.row.startswith(PAYLOADS_PREFIX):
                 discard_payloads(row.instance_key, row.row)
             elif head := _claim_instance(row):
@@ -131,14 +143,26 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
 
 
 def _claim_instance(due: HeadRow) -> HeadRow | None:
-    """Move an instance's due time forward; returns its head if its lease is free: it is to be sent."""
+    """Move an instance's due time forward; returns its head if its lease is free: it is to be sent.
+
+    One that has ended or was deleted is seen to here.
+    """
     at = clock.now()
-    head = HeadRow.get(due.instance_key, due.row, consistent_read=True)
+    try:
+        head = HeadRow.get(due.instance_key, due.row, consistent_read=True)
+    except HeadRow.DoesNotExist:
+        return None  # another sweep has removed it, and the index is behind
     if not head.due_at or head.due_at > clock.to_text(at):
+        return None
+    if head.status in ENDINGS and not head.deleted_at:
+        delete_if_over(head)
         return None
     held = bool(head.lease_until) and head.lease_until > clock.to_text(at)
     sends = int(head.sends or 0)
-    wait = min(settings().ack_timeout_seconds * 2 ** min(sends, 12), settings().ack_timeout_max_seconds)
+    longest = settings().ack_timeout_max_seconds
+    # Removing may take its time; and while this sweep is at it, no other one frees its id for a new instance,
+    # whose rows bear the same names.
+    wait = longest if head.deleted_at else min(settings().ack_timeout_seconds * 2 ** min(sends, 12), longest)
     # While its worker may live, it is due when the lease runs out; that is no send.
     due_at = head.lease_until if held else clock.to_text(at + wait)
     actions = [HeadRow.due_at.set(due_at), HeadRow.sends.set(sends if held else sends + 1)]

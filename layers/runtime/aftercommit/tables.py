@@ -160,7 +160,8 @@ class HeadRow(Row):
     released = NumberAttribute(null=True)  # those of them that were given back by workers that lived on
     sends = NumberAttribute(null=True)  # times the sweep has sent it since then
     due_shard = NumberAttribute()
-    due_at = UnicodeAttribute(null=True)  # set while the instance must move by itself
+    # Set while the instance must move by itself; and, where ended instances are to go, once it has ended.
+    due_at = UnicodeAttribute(null=True)
     created_at = UnicodeAttribute()
     updated_at = UnicodeAttribute()
     ended_at = UnicodeAttribute(null=True)
