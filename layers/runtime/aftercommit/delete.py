@@ -16,7 +16,7 @@ from aftercommit.outbox import settle
 from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow, ItemRow, RevisionRow, split_key
+from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, split_key
 from aftercommit.writes import Delete, Update, commit
 
 KEPT_SECONDS = 86_400
@@ -125,9 +125,11 @@ def remove_rows(head: HeadRow) -> None:
         head.instance_key, attributes_to_get=["instance_key", "row"], consistent_read=True
     )
     for row in rows:
+        if row.row.startswith(PAYLOADS_PREFIX):
+            # By what this very life of the id has announced: another may have begun.
+            remove_payloads(head.instance_key, row.row)
         if row.row != "head":
             RevisionRow(head.instance_key, row.row).delete()
-    remove_payloads(head.instance_key)
     release_activation(head)
     same = HeadRow.deleted_at == head.deleted_at  # closes: removed by another sweep, and its id begun anew
     try:

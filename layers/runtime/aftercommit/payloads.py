@@ -122,22 +122,17 @@ def discard_payloads(instance_key: str, row: str) -> None:
         commit([Update("doom", PayloadsRow(instance_key, row), actions, overdue)])
     except ConditionFailedError:
         return
-    removed = _remove_under(f"{prefix_of(instance_key)}{row.removeprefix(PAYLOADS_PREFIX)}/")
+    removed = remove_payloads(instance_key, row)
     commit([Delete("payloads", PayloadsRow(instance_key, row))])
     told = {"instance_key": instance_key, "objects": removed, "reason": "their commit never came"}
     logger.info("payloads discarded", extra=told)
     count("PayloadsDiscarded", removed)
 
 
-def remove_payloads(instance_key: str) -> None:
-    """Remove every object of an instance, before its last row goes: dying midway leaves the others."""
-    if settings().payload_bucket:
-        _remove_under(prefix_of(instance_key))
-
-
-def _remove_under(prefix: str) -> int:
+def remove_payloads(instance_key: str, row: str) -> int:
+    """Remove the objects that a row announces, before the row goes; returns how many there were."""
     removed = 0
-    for key in _list_under(prefix):
+    for key in _list_under(f"{prefix_of(instance_key)}{row.removeprefix(PAYLOADS_PREFIX)}/"):
         _call("delete_object", Key=key)
         removed += 1
     return removed
