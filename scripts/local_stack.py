@@ -168,14 +168,16 @@ def deployed(
     parameters: Mapping[str, str] | None = None,
     workflows_dir: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    noting: bool = False,
     say: Say = say_nothing,
 ) -> Iterator[Stack]:
     """Start an emulator, build and deploy into it, and end everything when the context closes.
 
     `parameters` are the template's; `environment` is added to that of the emulator, and so reaches every
-    function; `workflows_dir` holds a user's own workflows package, in place of the example.
+    function; `workflows_dir` holds a user's own workflows package, in place of the example. With `noting`, the
+    emulator keeps what it allows and refuses.
     """
-    emulator = Emulator(port, {"AWS_DATA_PATH": str(DATA_PATH), **(environment or {})})
+    emulator = Emulator(port, {"AWS_DATA_PATH": str(DATA_PATH), **(environment or {})}, noting=noting)
     with contextlib.ExitStack() as running:
         with _step(say, f"Starting the AWS emulator on port {port}"):
             running.enter_context(emulator)

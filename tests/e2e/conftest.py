@@ -69,6 +69,7 @@ def stack(request):
         port=free_port(),
         parameters=PARAMETERS,
         workflows_dir=stage_workflows(WORKFLOWS_DIR),
+        noting=True,
         say=terminal.write_line,
     ) as running:
         running.invoke("sweep", {})  # as the schedule does, a minute after the deploy for the first time
