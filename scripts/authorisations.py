@@ -1,7 +1,7 @@
 """The emulator as a program that also notes what it allows and refuses: one JSON line per new answer.
 
 Runs in the emulator's own environment, in place of its usual start; scripts/emulator.py names the file in
-AUTHORISATIONS_FILE. Noted is the emulator's last word on each call, for whoever signed it.
+AUTHORISATIONS_FILE. Noted is the emulator's last word on each call that was made as a role.
 """
 
 import json
@@ -23,9 +23,10 @@ def noting(enforce: Enforce, path: str) -> Enforce:
 
     def enforce_and_note(key: str, action: str, *place: str, resource_arn: str = "*", **options: Any) -> Any:
         refusal = enforce(key, action, *place, resource_arn=resource_arn, **options)
-        answer = (iam_evaluator.caller_arn(), action, resource_arn, refusal is None)
+        caller = iam_evaluator.caller_arn()
+        answer = (caller, action, resource_arn, refusal is None)
         with lock:
-            if answer not in given:
+            if ":assumed-role/" in caller and answer not in given:
                 given.add(answer)
                 # Opened for each line: whoever reads the file finds whole lines.
                 with open(path, "a", encoding="utf-8") as file:  # noqa: PTH123

@@ -29,6 +29,7 @@ from scripts.local_build import DATA_PATH, PYTHON_RUNTIME, TOOLS, built, run_too
 
 STACK_NAME = "aftercommit"
 BUCKET = "aftercommit-artefacts"
+EMULATOR_POLICY = "emulator"
 FUNCTIONS = ("api", "run", "deliver", "events", "sweep", "publish")
 
 Say = Callable[[str], None]
@@ -174,7 +175,7 @@ def deployed(
     """Start an emulator, build and deploy into it, and end everything when the context closes.
 
     `parameters` are the template's; `environment` is added to that of the emulator, and so reaches every
-    function; `workflows_dir` holds a user's own workflows package, in place of the example. With `noting`, the
+    function; `workflows_dir` holds a user's own workflows package, in place of the example. With `noting` the
     emulator keeps what it allows and refuses.
     """
     emulator = Emulator(port, {"AWS_DATA_PATH": str(DATA_PATH), **(environment or {})}, noting=noting)
@@ -243,7 +244,7 @@ def _allow_batches(stack: Stack) -> None:
     allowed = {"Effect": "Allow", "Action": "dynamodb:BatchExecuteStatement", "Resource": "*"}
     stack.client("iam").put_role_policy(
         RoleName=found["StackResourceDetail"]["PhysicalResourceId"],
-        PolicyName="emulator",
+        PolicyName=EMULATOR_POLICY,
         PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}),
     )
 
