@@ -40,11 +40,7 @@ NOT_SEEN_HERE = {
         (function, "sqs:SendMessage*", "StreamFailuresQueue"): "Lambda sends what it could not hand over"
         for function in ("deliver", "events")
     },
-    (
-        "events",
-        "dynamodb:PartiQLUpdate",
-        "OutboxTable",
-    ): "the emulator asks for BatchExecuteStatement instead",
+    ("events", "dynamodb:PartiQLUpdate", "OutboxTable"): "the emulator asks for BatchExecuteStatement",
 }
 
 # What the activity `overreach` of the workflow beyond-rights tries, to be refused.
@@ -143,11 +139,10 @@ def test_every_right_that_is_granted_was_used(granted, answered):
         )
 
     unused = {each for each in granted if not is_used(each)}
-    assert unused - NOT_SEEN_HERE.keys() == set(), (
-        f"granted, and never used:\n{listed(unused - NOT_SEEN_HERE.keys())}"
-    )
+    needless = unused - NOT_SEEN_HERE.keys()
+    assert not needless, f"granted, and never used:\n{listed(needless)}"
     stale = NOT_SEEN_HERE.keys() - unused
-    assert stale == set(), f"excepted, but not granted or used all the same:\n{listed(stale)}"
+    assert not stale, f"excepted, but not granted, or used all the same:\n{listed(stale)}"
 
 
 def test_nothing_that_a_function_asked_for_was_refused(answered):
