@@ -24,7 +24,7 @@ NOT_SEEN_HERE = {
     **{
         (function, f"sqs:{action}", queue): POLLING_A_QUEUE
         for function, queue in (("run", "CommandQueue"), ("sweep", "TickQueue"))
-        for action in ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
+        for action in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
     },
     **{
         (function, f"dynamodb:{action}", resource): POLLING_A_STREAM
