@@ -128,14 +128,12 @@ class Releases:
             assert {each["error"]["type"] for each in found} == {"UnknownActivityError"}
 
     def await_left(self, workflow, version):
-        """Wait until the older code has met some of these instances, and left them as they are."""
-        told = f"workflow '{workflow}' version {version}"
-        await_that(
-            lambda: any(told in line for line in self.stack.logs("run", "left to newer code")),
-            explain=lambda: self.stack.logs("run", "left to newer code"),
-        )
+        """Wait until the older code has met each of these instances, and left it as it is."""
         for instance_id in self.held[workflow, version].values():
-            assert self.api.show(instance_id)["status"] in ("suspended", "running")
+            path = f"/instances/{instance_id}"
+            answer = await_that(lambda path_=path: (it := self.api.get(path_)).status == 503 and it)
+            assert "newer code" in answer.json()["error"]["message"]
+        assert self.stack.logs("run", f"workflow '{workflow}' version {version}")
 
 
 @pytest.fixture(scope="module")

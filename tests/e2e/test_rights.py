@@ -86,17 +86,20 @@ def name_of(resources):
 
 @pytest.fixture(scope="module")
 def granted(stack, resources, name_of):
-    """The (function, action, resource) that the deployed roles allow."""
+    """The (function, action, resource) that the deployed roles allow.
+
+    The emulator takes a parameter that is an empty list for [""]: a policy, or a resource, without a name.
+    """
     iam = stack.client("iam")
 
     def documents(role):
         for name in iam.list_role_policies(RoleName=role)["PolicyNames"]:
             if name != EMULATOR_POLICY:
                 yield iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
-        for each in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
-            version = iam.get_policy(PolicyArn=each["PolicyArn"])["Policy"]["DefaultVersionId"]
-            found = iam.get_policy_version(PolicyArn=each["PolicyArn"], VersionId=version)
-            yield found["PolicyVersion"]["Document"]
+        attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+        for arn in filter(None, [each["PolicyArn"] for each in attached]):
+            version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+            yield iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
 
     return {
         (function, action, name_of(resource))
@@ -105,6 +108,7 @@ def granted(stack, resources, name_of):
         for statement in document["Statement"]
         for action in several(statement["Action"])
         for resource in several(statement["Resource"])
+        if resource
     }
 
 
