@@ -18,7 +18,6 @@ import itertools
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -219,31 +218,31 @@ def test_newer_code_ends_what_has_started_on_the_version_before(releases, whole)
 def test_workers_of_two_builds_serve_one_queue(stack, builds, ledger):
     environment = racers.tables_and_queues(stack, "releases")
     workers = {
-        build: Racers({**environment, "WORKFLOWS_PATH": str(Path(folder, "WorkflowsLayer/python"))}, racers=2)
+        build: Racers({**environment, "WORKFLOWS_PATH": str(folder / "WorkflowsLayer/python")}, racers=1)
         for build, folder in builds.items()
     }
     with contextlib.ExitStack() as closing, ThreadPoolExecutor() as both:
         started = {}
-        for version, build in enumerate(("old", "new"), 1):
-            closing.callback(workers[build].close)
-            workers[build].all_at_once(racers.publish)
-            for number in range(2 * EACH):
-                values = {"order_id": f"side-{version}-{number}", "seconds": 1}
-                started[values["order_id"]] = workers[build].one(racers.dispatch, "relayed", values)
+        for version, (build, worker) in enumerate(workers.items(), 1):
+            closing.callback(worker.close)
+            worker.one(racers.publish)
+            for number in range(4):
+                values = {"order_id": f"{build}-{number}", "seconds": 1}
+                started[version, values["order_id"]] = worker.one(racers.dispatch, "relayed", values)
+        ids = list(started.values())
         serving = [
-            both.submit(each.all_at_once, racers.serve_until_ended, list(started.values()), PATIENCE_SECONDS)
-            for each in workers.values()
+            both.submit(worker.one, racers.serve_until_ended, ids, PATIENCE_SECONDS)
+            for worker in workers.values()
         ]
-        assert all(all(each.result()) for each in serving)
-        shown = {order_id: workers["old"].one(racers.show, each) for order_id, each in started.items()}
-    builds_seen = set()
-    for order_id, each in shown.items():
-        version = int(order_id.split("-")[1])
+        assert all(each.result() for each in serving)
+        shown = {key: workers["old"].one(racers.show, each) for key, each in started.items()}
+    served = set()
+    for (version, order_id), each in shown.items():
         assert (each["status"], each["output"]) == ("completed", {"version": version})
         rows = ledger(order_id)
         assert Counter(row["activity"] for row in rows) == Counter(STEPS["relayed", version])
-        builds_seen |= {(version, row["build"]) for row in rows}
-    assert builds_seen == {(1, "old"), (1, "new"), (2, "old"), (2, "new")}
+        served |= {(version, row["build"]) for row in rows}
+    assert served == {(1, "old"), (1, "new"), (2, "old"), (2, "new")}
 
 
 @pytest.mark.parametrize(("workflow", "version"), [("released", 2), ("napping", 1)])
