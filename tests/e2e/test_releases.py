@@ -82,13 +82,16 @@ class Caller:
 
         return await_that(answered, explain=self.api.stack.describe_failures)
 
+    def _count(self, version):
+        return list(self.versions.values()).count(version)
+
     def await_more(self, version):
         """Wait until some more instances have started on a version."""
-        enough = EACH + sum(each == version for each in self.versions.values())
+        enough = EACH + self._count(version)
 
         def started():
             assert not self._calling.done(), self._calling.result()
-            return sum(each == version for each in list(self.versions.values())) >= enough
+            return self._count(version) >= enough
 
         await_that(started, explain=lambda: self.versions)
 

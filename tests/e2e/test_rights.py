@@ -11,6 +11,8 @@ import pytest
 
 from scripts.local_stack import EMULATOR_POLICY, FUNCTIONS, STACK_NAME
 
+pytestmark = pytest.mark.usefixtures("whole_session")
+
 POLLING_A_QUEUE = "Lambda polls the queue as the role; the emulator does as itself"
 POLLING_A_STREAM = "Lambda polls the stream as the role; the emulator does as itself"
 
@@ -56,7 +58,7 @@ def listed(rights):
 
 
 @pytest.fixture(scope="module")
-def resources(stack, whole_session):
+def resources(stack):
     """Return the physical names of the stack's resources by those of the template."""
     found = stack.client("cloudformation").list_stack_resources(StackName=STACK_NAME)
     return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found["StackResourceSummaries"]}
