@@ -5,6 +5,7 @@ so every start is a fresh account. Its workers are processes of their own, in it
 """
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -20,6 +21,7 @@ from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".tools/emulator/bin/python"
+NOTING = ROOT / "scripts/authorisations.py"
 
 REGION = "us-east-1"
 # The emulator's administrator. Its account is fictitious, and so are these.
@@ -42,6 +44,16 @@ class Process:
     pid: int
     group: int
     command: str
+
+
+@dataclass(frozen=True)
+class Authorisation:
+    """What the emulator answered when a principal asked for an action on a resource (ARNs, or * for none)."""
+
+    principal: str
+    action: str
+    resource: str
+    allowed: bool
 
 
 def clean_environment() -> dict[str, str]:
@@ -104,10 +116,16 @@ def _memory_folder() -> str | None:
 
 
 class Emulator:
-    """A running emulator; a context manager that leaves no process and no file behind."""
+    """A running emulator; a context manager that leaves no process and no file behind.
 
-    def __init__(self, port: int, environment: Mapping[str, str] | None = None) -> None:
+    With `noting` it keeps what it allows and refuses, for `authorisations`.
+    """
+
+    def __init__(
+        self, port: int, environment: Mapping[str, str] | None = None, *, noting: bool = False
+    ) -> None:
         self.port = port
+        self._program = [NOTING] if noting else ["-m", "ministack"]
         self.endpoint_url = f"http://127.0.0.1:{port}"
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
@@ -130,12 +148,13 @@ class Emulator:
             "S3_DATA_DIR": str(folder / "s3"),
             "STATE_DIR": str(folder / "state"),
             "TMPDIR": str(folder / "tmp"),
+            "AUTHORISATIONS_FILE": str(self._authorisations_path),
             **self._environment,
         }
         try:
             with self.log_path.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [PYTHON, "-m", "ministack"],
+                    [PYTHON, *self._program],
                     env=environment,
                     cwd=folder,
                     stdin=subprocess.DEVNULL,
@@ -161,6 +180,17 @@ class Emulator:
         if self._folder is None:
             raise EmulatorError("the emulator is not running")
         return Path(self._folder.name) / "emulator.log"
+
+    @property
+    def _authorisations_path(self) -> Path:
+        return self.log_path.with_name("authorisations.jsonl")
+
+    def authorisations(self) -> set[Authorisation]:
+        """Return what was allowed and refused so far, each once; empty unless the emulator is `noting`."""
+        if not self._authorisations_path.exists():
+            return set()
+        lines = self._authorisations_path.read_text(encoding="utf-8").splitlines()
+        return {Authorisation(*json.loads(line)) for line in lines}
 
     def is_running(self) -> bool:
         """Tell whether the emulator's own process lives."""

@@ -29,6 +29,7 @@ from scripts.local_build import DATA_PATH, PYTHON_RUNTIME, TOOLS, built, run_too
 
 STACK_NAME = "aftercommit"
 BUCKET = "aftercommit-artefacts"
+EMULATOR_POLICY = "emulator"
 FUNCTIONS = ("api", "run", "deliver", "events", "sweep", "publish")
 
 Say = Callable[[str], None]
@@ -168,14 +169,16 @@ def deployed(
     parameters: Mapping[str, str] | None = None,
     workflows_dir: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    noting: bool = False,
     say: Say = say_nothing,
 ) -> Iterator[Stack]:
     """Start an emulator, build and deploy into it, and end everything when the context closes.
 
     `parameters` are the template's; `environment` is added to that of the emulator, and so reaches every
-    function; `workflows_dir` holds a user's own workflows package, in place of the example.
+    function; `workflows_dir` holds a user's own workflows package, in place of the example. With `noting` the
+    emulator keeps what it allows and refuses.
     """
-    emulator = Emulator(port, {"AWS_DATA_PATH": str(DATA_PATH), **(environment or {})})
+    emulator = Emulator(port, {"AWS_DATA_PATH": str(DATA_PATH), **(environment or {})}, noting=noting)
     with contextlib.ExitStack() as running:
         with _step(say, f"Starting the AWS emulator on port {port}"):
             running.enter_context(emulator)
@@ -241,7 +244,7 @@ def _allow_batches(stack: Stack) -> None:
     allowed = {"Effect": "Allow", "Action": "dynamodb:BatchExecuteStatement", "Resource": "*"}
     stack.client("iam").put_role_policy(
         RoleName=found["StackResourceDetail"]["PhysicalResourceId"],
-        PolicyName="emulator",
+        PolicyName=EMULATOR_POLICY,
         PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}),
     )
 

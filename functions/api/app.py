@@ -20,6 +20,7 @@ from aftercommit.errors import (
     DefinitionRefusedError,
     MalformedRequestError,
     MethodNotAllowedError,
+    NewerFormError,
     RefusedError,
     TryLaterError,
 )
@@ -109,7 +110,9 @@ def try_later(error: TryLaterError) -> Response[str]:
 def _describe(error: RefusedError | TryLaterError) -> dict[str, Any]:
     if isinstance(error, TryLaterError):
         logger.warning("try later", extra={"reason": str(error)})
-        return {"code": "try_later", "message": "the database is busy; send the same request again"}
+        newer = isinstance(error, NewerFormError)
+        why = "only newer code than what is deployed can read this" if newer else "the database is busy"
+        return {"code": "try_later", "message": f"{why}; send the same request again"}
     told: dict[str, Any] = {"code": error.code, "message": error.message[:MESSAGE_CHARACTERS_MAX]}
     if error.field:
         told["field"] = error.field

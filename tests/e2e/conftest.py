@@ -1,5 +1,6 @@
 """One stack for all end-to-end tests: built, deployed and ended once."""
 
+import os
 import shutil
 import socket
 import time
@@ -47,6 +48,20 @@ def stage_workflows(target: Path) -> Path:
     return target
 
 
+def edit_build(lean: Path, name: str, texts: dict[str, str]) -> Path:
+    """Copy a build, and give modules of its e2e_workflows other texts; returns the copy's folder."""
+    copy = ROOT / ".build" / name
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(lean, copy, copy_function=os.link)
+    for module, text in texts.items():
+        path = copy / f"WorkflowsLayer/python/e2e_workflows/{module}.py"
+        path.unlink()  # a link to the build's own
+        path.write_text(text)
+        for compiled in path.parent.glob(f"__pycache__/{module}.*"):
+            compiled.unlink()
+    return copy
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -63,6 +78,31 @@ def await_that(condition, *, seconds=PATIENCE_SECONDS, explain=lambda: ""):
     raise AssertionError(f"not within {seconds} seconds {explain()}")
 
 
+# What leaves the stack otherwise than it found it comes late; what looks back at everything comes last.
+LAST = ("test_releases.py", "test_updates.py", "test_rights.py")
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
+
+
+def pytest_deselected(items):
+    for config in {item.config for item in items}:
+        config.stash[LEFT_OUT] = config.stash.get(LEFT_OUT, 0) + len(items)
+
+
+@pytest.fixture(scope="session")
+def whole_session(request):
+    """Skip what looks back at all of these tests, unless all have run, and none has failed."""
+    folder = Path(__file__).parent
+    chosen = [each for each in request.config.args if Path(each).resolve() != folder]
+    if chosen or request.config.stash.get(LEFT_OUT, 0):
+        pytest.skip("looks back at all end-to-end tests, and only some of them are run")
+    if request.session.testsfailed:
+        pytest.skip("looks back at all end-to-end tests, and some have failed")
+
+
 @pytest.fixture(scope="session")
 def stack(request):
     terminal = request.config.pluginmanager.getplugin("terminalreporter")
@@ -70,6 +110,7 @@ def stack(request):
         port=free_port(),
         parameters=PARAMETERS,
         workflows_dir=stage_workflows(WORKFLOWS_DIR),
+        noting=True,
         say=terminal.write_line,
     ) as running:
         running.invoke("sweep", {})  # as the schedule does, a minute after the deploy for the first time
@@ -130,8 +171,8 @@ def api(stack):
 
 
 @pytest.fixture(scope="session")
-def effects(stack):
-    """Return a function that reads an order's effects from the ledger, as (activity, execution id) pairs."""
+def ledger(stack):
+    """Return a function that reads an order's rows of the ledger: one for each activity execution."""
 
     def read(order_id):
         answer = stack.client("dynamodb").query(
@@ -140,7 +181,17 @@ def effects(stack):
             ExpressionAttributeValues={":order": {"S": order_id}},
             ConsistentRead=True,
         )
-        return [(row["activity"]["S"], row["effect_id"]["S"].partition("#")[2]) for row in answer["Items"]]
+        return [{name: next(iter(value.values())) for name, value in row.items()} for row in answer["Items"]]
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def effects(ledger):
+    """Return a function that reads an order's effects from the ledger, as (activity, execution id) pairs."""
+
+    def read(order_id):
+        return [(row["activity"], row["effect_id"].partition("#")[2]) for row in ledger(order_id)]
 
     return read
 

@@ -15,11 +15,14 @@ from aftercommit.burst import Worker
 from aftercommit.client import StartRequest
 from aftercommit.errors import ActivationRefusedError
 from aftercommit.instances import find_head
+from aftercommit.model import instance_status
 from aftercommit.publish import load_workflows, publish_workflows
 from aftercommit.queue import Message
 from aftercommit.tables import ActivationRow, ItemRow, key_of
+from tests.integration.template import queues, tables
 
 RACERS = 8
+HERE = Path(__file__).parent
 _START_SECONDS_MAX = 120
 _barrier = None
 
@@ -29,7 +32,7 @@ def _prepare(environment, barrier):
     global _barrier  # noqa: PLW0603 - a process has one
     _barrier = barrier
     os.environ.update(environment)
-    sys.path.insert(0, str(Path(__file__).parent))
+    sys.path.insert(0, environment.get("WORKFLOWS_PATH", str(HERE)))
     load_workflows(os.environ["WORKFLOWS_MODULE"])
 
 
@@ -42,12 +45,16 @@ def _wait():
 
 
 class Racers:
-    """Eight worker processes. `all_at_once` has each of them do the same; `one` has any of them do it."""
+    """Worker processes, eight if not told otherwise, with the workflows that the folder WORKFLOWS_PATH holds.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    `all_at_once` has each of them do the same; `one` has any of them do it.
+    """
+
+    def __init__(self, environment: Mapping[str, str], racers: int = RACERS) -> None:
         context = multiprocessing.get_context("spawn")
+        self._racers = racers
         self._pool = ProcessPoolExecutor(
-            RACERS, context, _prepare, (dict(environment), context.Barrier(RACERS))
+            racers, context, _prepare, (dict(environment), context.Barrier(racers))
         )
 
     def close(self) -> None:
@@ -55,7 +62,7 @@ class Racers:
 
     def all_at_once(self, action, *arguments):
         """Run an action in all processes, each starting when the last is ready; returns the results."""
-        started = [self._pool.submit(_take_part, action, arguments) for _ in range(RACERS)]
+        started = [self._pool.submit(_take_part, action, arguments) for _ in range(self._racers)]
         return [each.result() for each in started]
 
     def one(self, action, *arguments):
@@ -64,6 +71,24 @@ class Racers:
 
 def _go():
     pass
+
+
+def tables_and_queues(stack, name: str) -> dict[str, str]:
+    """Make tables and queues that nobody else works on, and return what leads workers to them."""
+    names = {variable: f"{name}-{variable.lower()}" for variable in (*tables(), *queues())}
+    for variable, arguments in tables().items():
+        stack.client("dynamodb").create_table(**{**arguments, "TableName": names[variable]})
+    for variable in queues():
+        names[variable] = stack.client("sqs").create_queue(QueueName=names[variable])["QueueUrl"]
+    return {
+        **stack.environment,
+        **names,
+        "EAGER_DELIVERY": "false",  # so that all items are due at once
+        "LEDGER_TABLE": stack.outputs["LedgerTable"],
+        "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+        "POWERTOOLS_METRICS_DISABLED": "true",
+        "WORKFLOWS_MODULE": "e2e_workflows",
+    }
 
 
 # --- actions: each first calls `ready`, which returns when all are ---
@@ -151,3 +176,14 @@ def drain(ready, limit=1000):
             aws.client("sqs").delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
             served += 1
     return served
+
+
+def serve_until_ended(ready, instance_ids, seconds):
+    """Sweep and serve, beside others who do the same, until all these have ended; tells whether they have."""
+    ready()
+    live, until = list(instance_ids), clock.now() + seconds
+    while live and clock.now() < until:
+        sweeping.sweep(seconds_left=60)
+        drain(_go, limit=1)
+        live = [each for each in live if not instance_status(find_head("default", each).status).ended]
+    return not live

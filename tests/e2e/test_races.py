@@ -6,32 +6,13 @@ import pytest
 
 from tests.e2e import racers
 from tests.e2e.racers import RACERS, Racers
-from tests.integration.template import queues, tables
 
 ROUNDS = 50
 
 
 @pytest.fixture(scope="module")
 def workers(stack):
-    names = {
-        **{variable: f"races-{variable.lower()}" for variable in tables()},
-        **{variable: f"races-{variable.lower()}" for variable in queues()},
-    }
-    for variable, arguments in tables().items():
-        stack.client("dynamodb").create_table(**{**arguments, "TableName": names[variable]})
-    for variable in queues():
-        answer = stack.client("sqs").create_queue(QueueName=names[variable])
-        names[variable] = answer["QueueUrl"]
-    environment = {
-        **stack.environment,
-        **names,
-        "EAGER_DELIVERY": "false",  # so that all items are due at once
-        "LEDGER_TABLE": stack.outputs["LedgerTable"],
-        "POWERTOOLS_LOG_LEVEL": "CRITICAL",
-        "POWERTOOLS_METRICS_DISABLED": "true",
-        "WORKFLOWS_MODULE": "e2e_workflows",
-    }
-    racing = Racers(environment)
+    racing = Racers(racers.tables_and_queues(stack, "races"))
     racing.one(racers.publish)
     yield racing
     racing.close()

@@ -1,18 +1,14 @@
 """A stack that is deployed again: without eager delivery, and with a tree that was changed in place.
 
-These come last, as they leave the stack otherwise than they found it.
+These come late (conftest.LAST), as they leave the stack otherwise than they found it.
 """
-
-import os
-import shutil
 
 import pytest
 
 from aftercommit.clock import from_text
-from scripts.emulator import ROOT
 from scripts.local_build import BuildError, built
 from scripts.local_stack import STACK_NAME, deploy
-from tests.e2e.conftest import PARAMETERS, WORKFLOWS_DIR, await_that
+from tests.e2e.conftest import PARAMETERS, WORKFLOWS_DIR, await_that, edit_build
 
 MINUTE_SECONDS = 60
 
@@ -42,15 +38,10 @@ def test_without_eager_delivery_the_sweep_alone_delivers(api, stack, lean):
 
 def test_a_changed_tree_under_an_old_version_fails_the_deploy_and_the_old_one_still_answers(api, stack, lean):
     before = api.get("/workflows/noted").json()
-    changed = ROOT / ".build/e2e-changed"
-    shutil.rmtree(changed, ignore_errors=True)
-    shutil.copytree(lean, changed, copy_function=os.link)
-    steps = changed / "WorkflowsLayer/python/e2e_workflows/steps.py"
-    text = steps.read_text()
-    steps.unlink()  # a link to the build's own
-    steps.write_text(text.replace('output={"noted": var.noted}', 'output={"renamed": var.noted}', 1))
-    for each in steps.parent.glob("__pycache__/steps.*"):
-        each.unlink()
+    text = (lean / "WorkflowsLayer/python/e2e_workflows/steps.py").read_text()
+    renamed = text.replace('output={"noted": var.noted}', 'output={"renamed": var.noted}', 1)
+    assert renamed != text
+    changed = edit_build(lean, "e2e-changed", {"steps": renamed})
 
     with pytest.raises(BuildError, match=r"(?s)noted.*another.*tree|another.*tree.*noted"):
         deploy(changed, stack.emulator.port, {**PARAMETERS, "EagerDelivery": "false"})

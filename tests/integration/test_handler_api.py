@@ -6,6 +6,8 @@ import json
 import pytest
 
 from aftercommit import Sequence, Workflow, clock
+from aftercommit.activities import TYPES
+from aftercommit.definitions import load_definition
 from aftercommit.instances import lease
 from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX
 from aftercommit.model import Failure
@@ -421,7 +423,19 @@ def test_a_route_that_is_not_there_is_not_found(api):
 def test_a_busy_database_asks_to_come_again(api, faults):
     faults.before("TransactWriteItems", refusal("ThrottlingException"), times=99)
     faults.before("PutItem", refusal("ThrottlingException"), times=99)
-    error_of(api.post("/workflows/send-receipt/dispatch", {"input": RECEIPT}), 503, "try_later")
+    told = error_of(api.post("/workflows/send-receipt/dispatch", {"input": RECEIPT}), 503, "try_later")
+    assert "database is busy" in told
+
+
+def test_what_only_newer_code_can_read_is_told_as_that(api, example, monkeypatch):
+    _, body = api.post("/workflows/place-order/dispatch", {"input": ORDER})
+    with monkeypatch.context() as older:
+        older.delitem(TYPES, "Step")
+        load_definition.cache_clear()
+        example.settle(200)
+        told = error_of(api.get(f"/instances/{body['instance_id']}"), 503, "try_later")
+    load_definition.cache_clear()
+    assert "newer code" in told
 
 
 @pytest.mark.parametrize("error", [RuntimeError(SECRET), refusal("AccessDeniedException"), no_answer()])

@@ -35,7 +35,7 @@ _ERRORS = {
     413: "It is too large",
     422: "It is of this form, and cannot be taken all the same",
     500: "Something went wrong, or a stored row cannot be read; the log has the details",
-    503: "The database is busy: send the same request again",
+    503: "The database is busy, or only newer code can read what is asked for: send the same request again",
 }
 _ERROR_SCHEMAS = {401: "GatewayError", 403: "Forbidden"}
 

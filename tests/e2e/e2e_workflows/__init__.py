@@ -3,6 +3,7 @@
 from e2e_workflows.bad_days import awaiting_never, forgetting_late, idle, idling
 from e2e_workflows.bulks import bulk, bulk_child
 from e2e_workflows.heavy import heavy, heavy_child
+from e2e_workflows.releases import chiming, relayed, relayed_child, released, ringing
 from e2e_workflows.steps import (
     beyond_rights,
     deadly,
@@ -38,6 +39,7 @@ __all__ = [
     "beyond_rights",
     "bulk",
     "bulk_child",
+    "chiming",
     "deadly",
     "deciding",
     "expecting",
@@ -56,6 +58,10 @@ __all__ = [
     "pausing",
     "place_order",
     "placing",
+    "relayed",
+    "relayed_child",
+    "released",
+    "ringing",
     "send_receipt",
     "ship_order",
     "sleeping",

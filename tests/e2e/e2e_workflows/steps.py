@@ -18,7 +18,7 @@ from aftercommit import (
 from aftercommit.aws import client
 
 
-def note_effect(name: str, order_id: str, context: ActivityContext) -> None:
+def note_effect(name: str, order_id: str, context: ActivityContext, **more: str) -> None:
     client("dynamodb").put_item(
         TableName=os.environ["LEDGER_TABLE"],
         Item={
@@ -28,6 +28,7 @@ def note_effect(name: str, order_id: str, context: ActivityContext) -> None:
             "instance_id": {"S": context.instance_id},
             "process_id": {"N": str(os.getpid())},
             "attempt": {"N": str(context.attempt)},
+            **{key: {"S": value} for key, value in more.items()},
         },
     )
 
