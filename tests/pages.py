@@ -7,6 +7,10 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
 
+# Commands of the program that only ask: what they print changes with time, and asking again changes nothing.
+ASKING = ("workflows", "get", "watch", "list", "incidents", "dispatches", "dead-letters", "outbox", "doctor")
+
+_FILES = ("py", "toml", "diff")
 _BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # The paragraph before the block of a file ends with the file's name.
 _NAMED = re.compile(r"`(?P<path>[^`\s]+)`:$")
@@ -20,11 +24,22 @@ class Block:
     text: str
     path: str | None = None
 
+    def applied_to(self, before: str) -> str:
+        """Return what a file is after a reader has written this block, or made the change that it shows."""
+        if self.kind != "diff":
+            return self.text
+        lines = self.text.splitlines(keepends=True)
+        old, new = ("".join(line[1:] for line in lines if line[0] in kinds) for kinds in (" -", " +"))
+        if before.count(old) != 1:
+            raise ValueError(f"{self.path} does not hold what is to be changed: {old}")
+        return before.replace(old, new)
+
 
 def blocks_of(page: str) -> Iterator[Block]:
     """Yield the fenced blocks of a page."""
     for found in _BLOCK.finditer(page):
-        named = _NAMED.search(page[: found.start()].rstrip())
+        is_file = found["kind"] in _FILES
+        named = _NAMED.search(page[: found.start()].rstrip()) if is_file else None
         yield Block(found["kind"], found["text"], named["path"] if named else None)
 
 

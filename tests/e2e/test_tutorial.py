@@ -10,12 +10,10 @@ import sys
 
 from scripts.emulator import ROOT, clean_environment
 from scripts.local_build import TOOLS
-from tests.e2e.conftest import await_that
-from tests.pages import DOCS, blocks_of, prints
+from tests.e2e.conftest import PATIENCE_SECONDS, await_that
+from tests.pages import ASKING, DOCS, blocks_of, prints
 
 PAGE = (DOCS / "tutorial.md").read_text(encoding="utf-8")
-# What these print changes with time, and asking again changes nothing.
-ASKING = ("workflows", "get", "watch", "list", "incidents", "dispatches", "dead-letters", "outbox", "doctor")
 STACK_NAME = "my-shop"
 
 
@@ -45,19 +43,21 @@ class Reader:
             cwd=self.folder,
             env=self.environment,
             input="y\n" * 20,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
-        assert not re.search(r"^(Traceback|Error:|Build Failed)", ran.stdout, re.MULTILINE), ran.stdout
+        said = ran.stdout + ran.stderr
+        assert not re.search(r"^(Traceback|Error:|Build Failed)", said, re.MULTILINE), said
         return ran.stdout
 
-    def write(self, path, text):
-        """Write a file of the project, for the Python that is at hand."""
+    def write(self, block):
+        """Write or change a file of the project, for the Python that is at hand."""
+        path = self.folder / STACK_NAME / block.path
+        text = block.applied_to(path.read_text(encoding="utf-8") if path.exists() else "")
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        (self.folder / STACK_NAME / path).write_text(text.replace("python3.13", version), encoding="utf-8")
+        path.write_text(text.replace("python3.13", version), encoding="utf-8")
 
     def find_api(self):
         """Take the API's address from the outputs of the stack, once it is deployed."""
@@ -77,26 +77,21 @@ def only_asks(commands):
 
 def test_the_tutorial_does_what_it_says(stack, tmp_path):
     reader = Reader(tmp_path, stack)
-    given = printed = ""
+    given, printed = "", [""]
     for block in blocks_of(PAGE):
         if block.path:
-            reader.write(block.path, block.text)
+            reader.write(block)
         elif block.kind == "sh":
-            given, printed = block.text, reader.give(block.text)
+            given, printed = block.text, [reader.give(block.text)]
             if "sam deploy" in given:
                 reader.find_api()
         elif block.kind == "text":
-            seen = [printed]
-
-            def as_told(block=block, given=given, seen=seen):
-                if prints(block.text, seen[-1]):
-                    return True
-                if not only_asks(given):
-                    raise AssertionError(f"$ {given}\nprinted\n{seen[-1]}\nand not\n{block.text}")
-                seen.append(reader.give(given))
-                return False
-
             await_that(
-                as_told,
-                explain=lambda g=given, s=seen, b=block: f"$ {g}\nprinted\n{s[-1]}\nand not\n{b.text}",
+                lambda expected=block.text, given=given, printed=printed: (
+                    prints(expected, printed[-1]) or (only_asks(given) and printed.append(reader.give(given)))
+                ),
+                seconds=PATIENCE_SECONDS if only_asks(given) else 0.1,
+                explain=lambda expected=block.text, given=given, printed=printed: (
+                    f"$ {given}\nprinted\n{printed[-1]}\nand not\n{expected}"
+                ),
             )
