@@ -93,16 +93,18 @@ class Reader:
             for each in words[1:]:
                 Path(each).unlink()
         elif words[0] == "pytest":
-            return self.test_the_project(*words[1:])
+            return self.run_its_tests(*words[1:])
         elif words[:2] == ["sam", "deploy"]:
             self.deploy()
         else:
             assert words[:2] == ["sam", "build"] or words[0] == "export", line
         return ""
 
-    def test_the_project(self, *options):
+    def run_its_tests(self, *options):
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         ran = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
+            env=environment,
             capture_output=True,
             text=True,
             timeout=120,
