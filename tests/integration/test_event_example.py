@@ -1,4 +1,4 @@
-"""The example of the README is an application that works: order and event are stored, and it is told."""
+"""The example of docs/events.md is an application that works: order and event are stored, and it is told."""
 
 import re
 
@@ -14,18 +14,21 @@ from tests.integration.world import raw_rows
 
 @pytest.fixture
 def place(world, environment):
-    environment.setenv("AFTERCOMMIT_OUTBOX_TABLE", settings().outbox_table)
+    environment.setenv("AFTERCOMMIT_OUTBOX_TABLE", "")  # so that what the page sets goes with this test
     aws.client("dynamodb").create_table(
         TableName="orders",
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[{"AttributeName": "order_id", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "order_id", "KeyType": "HASH"}],
     )
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/events.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     [example] = [each for each in blocks if "add_event" in each]
     assert len([line for line in example.splitlines() if line.strip()]) <= 20
     names = {"__name__": "example"}
     exec(example, names)  # noqa: S102 - it is our own
+    environment.setenv("AFTERCOMMIT_OUTBOX_TABLE", settings().outbox_table)  # in place of the page's own
     return names["place"]
 
 

@@ -76,18 +76,25 @@ def test_a_workflow_is_shown_with_its_tree_and_another_version_may_be_asked_for(
 
 def test_a_start_sends_what_it_is_given_and_prints_the_id(played, run):
     played.play("POST", "/workflows/place-order/dispatch", "dispatched")
-    options = ["--correlation-id", "c", "--instance-id", "i", "--channel", "slow", "--idempotency-key", "k"]
+    options = ["--correlation-id", "c", "--channel", "slow", "--idempotency-key", "k"]
     result = run("start", "place-order", "--input", '{"name": "Zoë"}', *options)
     assert result.stdout == f"{recorded('dispatched')['instance_id']}\n"
     [asked] = played.asked
     assert asked.body == {
         "input": {"name": "Zoë"},
         "correlation_id": "c",
-        "instance_id": "i",
         "channel": "slow",
     }
     assert asked.headers["idempotency-key"] == "k"
     assert asked.headers["content-type"] == "application/json"
+
+
+def test_a_start_under_an_id_of_ones_own_bears_no_key_as_the_api_takes_one_of_the_two(played, run):
+    played.play("POST", "/workflows/place-order/dispatch", "dispatched")
+    assert run("start", "place-order", "--instance-id", "i").exit_code == 0
+    [asked] = played.asked
+    assert asked.body == {"input": {}, "instance_id": "i"}
+    assert "idempotency-key" not in asked.headers
 
 
 def test_two_starts_have_different_keys(played, run):

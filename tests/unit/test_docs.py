@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from aftercommit.activities import TYPES
+from scripts.demo import ORDERS, expected
+from scripts.demo_audit import PARENT, Instance, summary_line
 from scripts.parameters import merge
 from tests.integration.template import load_template
 
@@ -71,22 +73,22 @@ def test_links_of_a_document_lead_somewhere(document):
     assert [each for each in targets if not (document.parent / each).exists()] == []
 
 
-def test_the_readme_lists_the_routes_that_the_template_has():
+def test_the_page_on_the_api_lists_the_routes_that_the_template_has():
     template = (ROOT / "template.yaml").read_text(encoding="utf-8")
     deployed = set(re.findall(r"RouteKey: ([A-Z]+ /\S+)", template))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `([A-Z]+ /[^\s`?\[]+)", readme, re.MULTILINE)) == deployed
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([A-Z]+ /[^\s`?\[]+)", page, re.MULTILINE)) == deployed
 
 
-def test_parameters_that_the_readme_names_exist_with_the_defaults_it_gives():
+def test_parameters_that_the_page_on_deploying_names_exist_with_the_defaults_it_gives():
     template = (ROOT / "template.yaml").read_text(encoding="utf-8")
     defaults = dict(
         re.findall(
             r'^  (\w+):\n    Description: .*\n    Type: .*\n    Default: "?([^"\n]*)', template, re.MULTILINE
         )
     )
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("| parameter | default |")[2].partition("\n\n")[0]
+    page = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
+    section = page.partition("| parameter | default |")[2].partition("\n\n")[0]
     named = {}
     for line in section.splitlines()[2:]:
         _, names, values, *_ = line.split("|")
@@ -132,11 +134,45 @@ def test_parameters_given_by_hand_count_more_than_those_of_samconfig():
         merge("dev", ["LogLevel"])
 
 
-def test_figures_of_the_readme_are_those_of_the_last_bench():
-    workloads = json.loads((ROOT / "bench" / "results" / "latest.json").read_text(encoding="utf-8"))[
-        "workloads"
-    ]
+BENCH = json.loads((ROOT / "bench" / "results" / "latest.json").read_text(encoding="utf-8"))
+
+
+def test_dollars_of_the_readme_and_of_the_comparison_are_those_of_the_last_bench():
+    awaited, step = (
+        round(BENCH["workloads"][name]["usd_per_million"]["total"]) for name in ("awaited", "one-step")
+    )
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    told = re.findall(r"^\| .*\(?`([a-z-]+)`\) \| (\d+) \| (\d+) \|", readme, re.MULTILINE)
-    counted = {name: (each["write_requests"], each["write_units"]) for name, each in workloads.items()}
-    assert {name: (int(requests), int(units)) for name, requests, units in told} == counted
+    assert f"An awaited child costs about {awaited} dollars per million, a single step {step}," in readme
+    assert round(BENCH["idle_usd_per_month"]["total"]) == 1
+    requests = BENCH["workloads"]["awaited"]["write_requests"]
+    comparison = " ".join((ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").split())
+    assert (
+        f"(`awaited`) is {requests} write requests and about **{awaited} dollars per million**" in comparison
+    )
+    assert f"a single step about {step}." in comparison
+
+
+def test_figures_of_the_page_on_costs_are_those_of_the_last_bench():
+    page = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+    names = re.findall(r"`([a-z-]+)`", re.search(r"^\| one workflow \|(.*)$", page, re.MULTILINE)[1])
+    for told, key in (("requests", "write_requests"), ("units", "write_units")):
+        [row] = re.findall(rf"^\| DynamoDB write {told} \|(.*)\|$", page, re.MULTILINE)
+        counted = {name: BENCH["workloads"][name][key] for name in names}
+        assert dict(zip(names, map(int, row.split("|")), strict=True)) == counted
+
+
+def test_the_demos_last_line_in_the_readme_is_what_its_orders_come_to():
+    orders = [json.loads(line) for line in ORDERS.read_text(encoding="utf-8").splitlines()]
+    ended = [
+        Instance(str(number), PARENT, each["order_id"], expected(each).partition(":")[0], None)
+        for number, each in enumerate(orders)
+    ]
+    assert f"\n{summary_line(len(orders), ended, [])}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_source_of_the_comparison_is_listed_and_used():
+    text, _, sources = (
+        (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").partition("\n## Sources\n")
+    )
+    used = {int(each) for group in re.findall(r"\[(\d[\d, ]*)\](?!\()", text) for each in group.split(",")}
+    assert sorted(used) == [int(each) for each in re.findall(r"^(\d+)\. ", sources, re.MULTILINE)]

@@ -83,8 +83,11 @@ def start(
 ) -> None:
     """Start WORKFLOW, in the background unless told otherwise."""
     body = {"input": value or {}, **{name: text for name, text in names.items() if text is not None}}
-    # One key for all tries of this call, so that an answer that was lost starts nothing twice.
-    key = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+    # One key for all tries of this call, so that an answer that was lost starts nothing twice. An id of the
+    # caller's own does the same, and the API takes one of the two.
+    if idempotency_key is None and names["instance_id"] is None:
+        idempotency_key = str(uuid.uuid4())
+    key = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
     if execute:
         shown = call.api.post("workflows", workflow, "execute", body=body, headers=key)
         if not watch:
