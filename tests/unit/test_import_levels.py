@@ -44,6 +44,10 @@ LEVELS = [
     {"activities"},
     {"catalogue", "definition"},
     {"api_schemas", "engine", "workflow"},
+    # running in process, with nothing stored and nothing sent
+    {"direct.bulks", "direct.outside", "direct.result"},
+    {"direct.world"},
+    {"direct"},
     # what is stored and sent
     {"queue", "statements", "tables"},
     {"requests", "writes"},
@@ -56,7 +60,7 @@ LEVELS = [
     # verbs: peers, which meet only through tables and queue
     {"cancel", "delete", "deliver", "deliver_events", "join", "operations", "publish", "redrive"}
     | {"resume", "run", "start", "stimulate"},
-    {"client", "commands", "definition_views", "direct", "sweep", "views"},
+    {"client", "commands", "definition_views", "sweep", "views"},
     {"backlog", "endpoints", "openapi"},
     {"__init__"},
 ]
