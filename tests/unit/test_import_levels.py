@@ -49,8 +49,8 @@ LEVELS = [
     {"direct.world"},
     {"direct"},
     # what is stored and sent
-    {"queue", "statements", "tables"},
-    {"requests", "writes"},
+    {"queue", "tables", "tries"},
+    {"requests", "statements", "writes"},
     {"activations", "bookmarks", "definitions", "incidents", "salvage", "tallies"},
     {"instances", "outbox", "triggers"},
     {"callbacks", "checkpoint", "occurrences", "set_aside", "sinks.sink"},
