@@ -17,6 +17,7 @@ from aftercommit.functions import (
     NO_RETRY,
     ActivityContext,
     ActivityFunction,
+    asks_for_context,
     failure_of,
     find_function,
 )
@@ -152,12 +153,12 @@ class World:
         except UnknownActivityError:
             if replaced is None:
                 raise
-            return ActivityFunction(name, replaced, NO_RETRY, 0, _takes_context(replaced))
+            return ActivityFunction(name, replaced, NO_RETRY, 0, asks_for_context(replaced))
         if replaced is None and known.built_in:
             raise NotImplementedError(f"nothing is sent here: give a function for {name!r} in activities")
         if replaced is None:
             return known
-        return replace(known, call=replaced, takes_context=_takes_context(replaced))
+        return replace(known, call=replaced, takes_context=asks_for_context(replaced))
 
     def settle(self) -> None:
         """Deliver everything that is due, in order of time, skipping the time between.
@@ -391,8 +392,3 @@ class World:
 def _is_meant(state: State, body: dict[str, Json]) -> bool:
     instance_id, correlation_id = body.get("instance_id"), body.get("correlation_id")
     return instance_id in (None, state.instance_id) and correlation_id in (None, state.correlation_id)
-
-
-def _takes_context(function: Callable[..., Any]) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and "context" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
