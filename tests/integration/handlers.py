@@ -1,13 +1,13 @@
 """The functions' handlers, loaded as Lambda does, and the events they get."""
 
 import copy
-import importlib.util
 import json
 import logging
 from pathlib import Path
 
 from aftercommit.log import logger
 from tests.described import check_answer
+from tests.sandbox import load_app
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "events"
@@ -30,11 +30,7 @@ class Context:
 
 
 def load_handler(name):
-    path = ROOT / "functions" / name / "app.py"
-    spec = importlib.util.spec_from_file_location(f"function_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.handler
+    return load_app(name).handler
 
 
 def sample(name):
