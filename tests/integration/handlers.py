@@ -1,4 +1,4 @@
-"""The functions' handlers, loaded as Lambda does, and the events they get."""
+"""The functions' handlers, loaded as Lambda does, the events they get, and what they answer."""
 
 import copy
 import json
@@ -11,6 +11,16 @@ from tests.sandbox import load_app
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "events"
+
+# Inputs of the example workflows.
+ORDER = {
+    "order_id": "o-1",
+    "customer": "Zoë",
+    "amount": 5,
+    "address": "1 Street",
+    "items": [{"sku": "mug", "quantity": 2}],
+}
+RECEIPT = {"order_id": "o-1", "customer": "Zoë", "amount": 5}
 
 
 class Context:
@@ -106,3 +116,12 @@ class Lines(logging.Handler):
 
     def emit(self, record):
         self.lines.append(self.format(record))
+
+
+def error_of(answer, status, code, field=None):
+    """Return the message of an answer, which has to be this error."""
+    assert answer[0] == status
+    error = answer[1]["error"]
+    assert (error["code"], error.get("field")) == (code, field)
+    assert error["message"]
+    return error["message"]
