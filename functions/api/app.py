@@ -1,4 +1,4 @@
-"""api: the HTTP API. Routes stand in http_routes, by subject; errors are mapped once, here."""
+"""api: the HTTP API. Its routes stand in aftercommit.api, by subject; errors are mapped once, here."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError as Rout
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from aftercommit.api import definitions, instances, starts, stimuli
+from aftercommit.api.answers import answer_json, describe
 from aftercommit.errors import MethodNotAllowedError, RefusedError, TryLaterError
 from aftercommit.log import logger
 from aftercommit.publish import load_workflows
 from aftercommit.requests import check_path
 from aftercommit.settings import settings
-from http_routes import definitions, instances, starts, stimuli
-from http_routes.answers import answer_json, describe
 
 load_workflows(settings().workflows_module)
 app = APIGatewayHttpResolver()

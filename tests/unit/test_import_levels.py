@@ -62,6 +62,9 @@ LEVELS = [
     | {"resume", "run", "start", "stimulate"},
     {"client", "commands", "definition_views", "sweep", "views"},
     {"backlog", "endpoints", "openapi"},
+    {"api.answers", "api.routing"},
+    {"api.definitions", "api.instances", "api.starts", "api.stimuli"},
+    {"api"},
     {"__init__"},
 ]
 

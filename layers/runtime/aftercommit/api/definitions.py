@@ -2,6 +2,8 @@
 
 from aws_lambda_powertools.event_handler import Response
 
+from aftercommit.api.answers import answer_json
+from aftercommit.api.routing import Routes
 from aftercommit.catalogue import describe_types
 from aftercommit.definition_views import export_workflow, show_workflow, show_workflows
 from aftercommit.errors import MalformedRequestError
@@ -9,8 +11,6 @@ from aftercommit.functions import descriptors
 from aftercommit.limits import VERSION_MAX
 from aftercommit.publish import publish_draft, put_draft, retract
 from aftercommit.requests import read_number
-from http_routes.answers import answer_json
-from http_routes.routes import Routes
 
 routes = Routes()
 

@@ -2,6 +2,8 @@
 
 from aws_lambda_powertools.event_handler import Response
 
+from aftercommit.api.answers import answer_json
+from aftercommit.api.routing import Routes
 from aftercommit.backlog import list_outbox
 from aftercommit.cancel import cancel
 from aftercommit.delete import delete
@@ -15,8 +17,6 @@ from aftercommit.views import (
     show_item,
     show_journal,
 )
-from http_routes.answers import answer_json
-from http_routes.routes import Routes
 
 routes = Routes()
 

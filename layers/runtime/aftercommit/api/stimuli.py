@@ -4,6 +4,8 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
+from aftercommit.api.answers import answer_json
+from aftercommit.api.routing import Routes
 from aftercommit.backlog import list_open_stimuli
 from aftercommit.errors import MalformedRequestError
 from aftercommit.http_parts import METHODS
@@ -19,8 +21,6 @@ from aftercommit.operations import (
 )
 from aftercommit.requests import find_tenant
 from aftercommit.views import list_dead_letters, show_stimulus
-from http_routes.answers import answer_json
-from http_routes.routes import Routes
 
 _STIMULUS = {
     "payload": "object",

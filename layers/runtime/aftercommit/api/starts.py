@@ -5,6 +5,8 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from aftercommit import clock
+from aftercommit.api.answers import answer_json, answer_written, describe
+from aftercommit.api.routing import Routes
 from aftercommit.client import StartRequest, bulk_dispatch, dispatch, dispatch_existing, execute
 from aftercommit.endpoints import answer
 from aftercommit.http_parts import METHODS
@@ -12,8 +14,6 @@ from aftercommit.limits import BULK_REQUESTS_MAX
 from aftercommit.model import InstanceStatus
 from aftercommit.requests import read_items
 from aftercommit.views import show_instance
-from http_routes.answers import answer_json, answer_written, describe
-from http_routes.routes import Routes
 
 EXECUTE_SECONDS = 25
 _START = {"input": "object", "correlation_id": "text", "instance_id": "text", "channel": "text"}

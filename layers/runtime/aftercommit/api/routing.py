@@ -21,6 +21,9 @@ class Routes(Router):
     Reading raises MalformedRequestError, naming the field, for what no request may hold.
     """
 
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # it has no annotations
+
     def claims(self) -> dict[str, Any] | None:
         """Return what the caller's token says; None where requests are signed instead, or public."""
         authorizer = self.current_event["requestContext"].get("authorizer") or {}

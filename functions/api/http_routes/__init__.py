@@ -1,1 +1,0 @@
-"""The routes of the API by subject. Each decodes, makes one call and encodes."""
