@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +26,7 @@ from bench.meter import Meter, Request, Table
 from bench.prices import PLATFORM_LOG_BYTES, Invocations
 from bench.units import Index, Item
 from tests.partiql import teach
+from tests.sandbox import load_app
 
 ROOT = Path(__file__).parent.parent
 REMAINING_MS = 100_000
@@ -127,12 +127,7 @@ class World:
     def load(self, function: str) -> Any:
         """Return a function's handler."""
         if function not in self._handlers:
-            path = ROOT / "functions" / function / "app.py"
-            spec = spec_from_file_location(f"bench_{function}", path)
-            if spec is None or spec.loader is None:
-                raise FileNotFoundError(path)
-            self._handlers[function] = module_from_spec(spec)
-            spec.loader.exec_module(self._handlers[function])
+            self._handlers[function] = load_app(function)
             self._capture_log()
         return self._handlers[function].handler
 

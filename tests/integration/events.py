@@ -1,16 +1,20 @@
 """Events as tests store, send and see them."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from aftercommit import aws, clock
 from aftercommit.deliver_events import deliver_events
+from aftercommit.errors import ContentRefusedError
 from aftercommit.event_items import read_events
 from aftercommit.events import Event, event_put, telling
 from aftercommit.settings import settings
 from aftercommit.tables import ItemRow
 from tests.integration.world import raw_rows
+
+DOWN = ConnectionError("no answer")
 
 
 @dataclass
@@ -62,3 +66,31 @@ def row(name: str) -> ItemRow:
 
 def undone() -> list[str]:
     return sorted(each.event_id for each in read_events(keys()))
+
+
+def failing(error):
+    def answer(ids):
+        raise error
+
+    return answer
+
+
+def refusing(*guilty):
+    """Refuse a request for its content as long as one of these is in it, without saying which."""
+
+    def answer(ids):
+        if set(guilty) & set(ids):
+            raise ContentRefusedError("422")
+
+    return answer
+
+
+def state(name, sink="queue"):
+    return json.loads(row(name).sinks)[sink]
+
+
+def save_some(world, *names):
+    """Store events one after the other, a second apart."""
+    for name in names:
+        save(order(name))
+        world.clock.at += 1

@@ -1,16 +1,26 @@
-"""The functions' handlers, loaded as Lambda does, and the events they get."""
+"""The functions' handlers, loaded as Lambda does, the events they get, and what they answer."""
 
 import copy
-import importlib.util
 import json
 import logging
 from pathlib import Path
 
 from aftercommit.log import logger
 from tests.described import check_answer
+from tests.sandbox import load_app
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "events"
+
+# Inputs of the example workflows.
+ORDER = {
+    "order_id": "o-1",
+    "customer": "Zoë",
+    "amount": 5,
+    "address": "1 Street",
+    "items": [{"sku": "mug", "quantity": 2}],
+}
+RECEIPT = {"order_id": "o-1", "customer": "Zoë", "amount": 5}
 
 
 class Context:
@@ -30,11 +40,7 @@ class Context:
 
 
 def load_handler(name):
-    path = ROOT / "functions" / name / "app.py"
-    spec = importlib.util.spec_from_file_location(f"function_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.handler
+    return load_app(name).handler
 
 
 def sample(name):
@@ -110,3 +116,12 @@ class Lines(logging.Handler):
 
     def emit(self, record):
         self.lines.append(self.format(record))
+
+
+def error_of(answer, status, code, field=None):
+    """Return the message of an answer, which has to be this error."""
+    assert answer[0] == status
+    error = answer[1]["error"]
+    assert (error["code"], error.get("field")) == (code, field)
+    assert error["message"]
+    return error["message"]

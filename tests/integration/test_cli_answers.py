@@ -10,8 +10,7 @@ import pytest
 from aftercommit.model import Failure
 from aftercommit.outbox import give_up
 from tests.integration import template
-from tests.integration.handlers import ROOT
-from tests.integration.test_handler_api import ORDER, RECEIPT
+from tests.integration.handlers import ORDER, RECEIPT, ROOT
 from tests.integration.waits import sleeper, starter, tasker, waiter
 
 RECORDED = ROOT / "tests/cli/answers.json"

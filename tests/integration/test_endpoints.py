@@ -12,8 +12,8 @@ from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX
 from aftercommit.publish import publish, publish_draft, publish_workflows, put_draft
 from aftercommit.tables import SHARED_TENANT
 from tests.integration.faults import no_answer
+from tests.integration.handlers import error_of
 from tests.integration.http_flows import answering, silent, unasked
-from tests.integration.test_handler_api import error_of
 from tests.integration.waits import trigger_rows
 from tests.integration.world import behaviours, effects
 

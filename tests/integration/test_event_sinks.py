@@ -8,9 +8,8 @@ from aftercommit import Event as EventActivity
 from aftercommit import Sequence, Workflow, aws, clock, var
 from aftercommit.deliver_events import deliver_events
 from aftercommit.events import Event
-from tests.integration.events import keys, order, row, save, undone
+from tests.integration.events import keys, order, row, save, save_some, state, undone
 from tests.integration.faults import no_answer, refusal
-from tests.integration.test_event_delivery import save_some, state
 
 ACCOUNT = "123456789012"
 

@@ -9,7 +9,7 @@ import pytest
 from aftercommit.limits import CURSOR_CHARACTERS_MAX, KEY_BYTES_MAX, NAME_CHARACTERS_MAX, VERSION_MAX
 from aftercommit.openapi import describe_api
 from tests.described import check_answer
-from tests.integration.test_handler_api import RECEIPT, error_of
+from tests.integration.handlers import RECEIPT, error_of
 
 LISTS = {
     "/instances": ({"definition_id": "send-receipt"}, 2),

@@ -5,7 +5,7 @@ import pytest
 from aftercommit import Cron, Event, Sequence, Step, Workflow, clock, inputs, var
 from aftercommit.activities import TYPES
 from aftercommit.functions import descriptors
-from tests.integration.test_handler_api import error_of
+from tests.integration.handlers import error_of
 
 OTHER = {"x-tenant-id": "other"}
 whole = Workflow(

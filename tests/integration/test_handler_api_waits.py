@@ -6,7 +6,7 @@ import json
 import pytest
 
 from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX
-from tests.integration.test_handler_api import error_of
+from tests.integration.handlers import error_of
 from tests.integration.waits import sleeper, starter, tasker, waiter
 
 OTHER = {"x-tenant-id": "other"}

@@ -18,8 +18,8 @@ from aftercommit.sweep import sweep
 from aftercommit.tables import ItemRow
 from aftercommit.tokens import make_callback_token, make_token
 from tests.integration.faults import Crash, no_answer
+from tests.integration.handlers import error_of
 from tests.integration.http_flows import beside, called_back, rounds, same_name
-from tests.integration.test_handler_api import error_of
 from tests.integration.waits import send, stimuli, tasker
 from tests.integration.world import raw_rows
 

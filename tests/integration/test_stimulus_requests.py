@@ -9,8 +9,7 @@ from aftercommit.operations import send_event
 from aftercommit.outbox import open_stimuli
 from aftercommit.tables import ItemRow, RequestRow
 from tests.integration.faults import Crash, no_answer
-from tests.integration.handlers import Api
-from tests.integration.test_handler_api import error_of
+from tests.integration.handlers import Api, error_of
 from tests.integration.waits import send, waiter, waiting
 
 KEY = {"idempotency-key": "key-1"}

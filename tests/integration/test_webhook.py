@@ -12,8 +12,7 @@ from aftercommit import aws, clock
 from aftercommit.deliver_events import deliver_events
 from aftercommit.errors import SettingError
 from aftercommit.sinks import webhook
-from tests.integration.events import keys, order, row, save, undone
-from tests.integration.test_event_delivery import save_some, state
+from tests.integration.events import keys, order, row, save, save_some, state, undone
 
 KEY = "k3y-that-nobody-sees"
 

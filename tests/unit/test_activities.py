@@ -6,14 +6,9 @@ from aftercommit import DispatchWorkflow, Fault, Finish, If, Sequence, SetVariab
 from aftercommit import inputs as given_inputs
 from aftercommit.activities import TYPES
 from aftercommit.model import InstanceStatus
-from tests.unit.test_engine import Run
+from tests.unit.engine_runs import Run, failure_of
 
 GIVEN = given_inputs
-
-
-def failure_of(run):
-    assert run.state.status == InstanceStatus.FAULTED
-    return run.state.failure
 
 
 # --- Sequence ---

@@ -20,8 +20,7 @@ from aftercommit import (
 from aftercommit.definition import read_definition
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.model import InstanceStatus, dumps
-from tests.unit.test_activities_flow import append, happen, waiting
-from tests.unit.test_engine import Run
+from tests.unit.engine_runs import Run, append, happen, waiting
 
 
 def to(source, target, outcome=None):

@@ -23,8 +23,7 @@ from aftercommit.errors import DefinitionRefusedError
 from aftercommit.expressions import concat
 from aftercommit.limits import STATE_BYTES_MAX
 from aftercommit.model import InstanceStatus, Start, State, Stimulate
-from tests.unit.test_activities import failure_of
-from tests.unit.test_engine import AT, Run
+from tests.unit.engine_runs import AT, Run, failure_of
 
 REQUEST = {"method": "POST", "path": "orders", "query": {}, "headers": {}, "body": {"id": 7}}
 

@@ -24,9 +24,7 @@ from aftercommit import (
 )
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, Resume, Start, State, Stimulate, dumps
-from tests.unit.test_activities import failure_of
-from tests.unit.test_activities_flow import happen, waiting
-from tests.unit.test_engine import AT, Run
+from tests.unit.engine_runs import AT, Run, failure_of, happen, waiting
 
 STEP = Step("a", x=var.x)
 

@@ -19,9 +19,8 @@ from aftercommit.errors import DefinitionRefusedError, HttpStatusError
 from aftercommit.expressions import concat
 from aftercommit.functions import ActivityFunction, descriptors, find_function, registered_names
 from aftercommit.model import ExecutionStatus, Failure, InstanceStatus, Raise, Resume
-from tests.unit.test_activities import failure_of
+from tests.unit.engine_runs import AT, Run, failure_of
 from tests.unit.test_activities_http import faults_of
-from tests.unit.test_engine import AT, Run
 
 URL = "https://shop.example/orders?key=secret"
 NOTHING = {"type": "Sequence", "activities": []}

@@ -22,9 +22,17 @@ from aftercommit import (
 )
 from aftercommit import inputs as given_inputs
 from aftercommit.model import Cancel, Failure, InstanceStatus
-from tests.unit.test_activities import failure_of
-from tests.unit.test_activities_flow import LATER, append, children, happen, waiting, withdrawn
-from tests.unit.test_engine import Run, assert_sizes_are_exact
+from tests.unit.engine_runs import (
+    LATER,
+    Run,
+    append,
+    assert_sizes_are_exact,
+    children,
+    failure_of,
+    happen,
+    waiting,
+    withdrawn,
+)
 
 
 def seen(run):

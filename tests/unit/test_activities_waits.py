@@ -22,9 +22,7 @@ from aftercommit import (
 from aftercommit import inputs as given_inputs
 from aftercommit.limits import INPUT_BYTES_MAX
 from aftercommit.model import InstanceStatus, ItemCommand, Resume, Start, State, Stimulate
-from tests.unit.test_activities import failure_of
-from tests.unit.test_activities_flow import happen, waiting
-from tests.unit.test_engine import AT, Run
+from tests.unit.engine_runs import AT, Run, failure_of, happen, waiting
 
 YEARS_11 = 11 * 365 * 86_400
 

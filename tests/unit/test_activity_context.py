@@ -9,7 +9,7 @@ from aftercommit.intentions import begin_stimulus_id
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, RESULT_BYTES_MAX
 from aftercommit.model import Finish as StepFinished
 from aftercommit.model import Intention, ItemCommand, command_from_json, command_to_json
-from tests.unit.test_engine import AT, Run
+from tests.unit.engine_runs import AT, Run
 from tests.unit.test_functions import context
 
 

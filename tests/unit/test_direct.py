@@ -1,5 +1,7 @@
 """Direct execution: how those who write workflows test them."""
 
+from functools import partial
+
 import pytest
 
 from aftercommit import (
@@ -130,6 +132,17 @@ def test_a_replacement_may_ask_for_the_context_and_is_retried_as_the_original():
 
     direct.run(Workflow("w", root=Step(flaky, needed=1)), activities={"flaky": replacement})
     assert seen == [1, 2, 3]
+
+
+def test_a_replacement_may_be_any_callable():
+    def priced(needed, currency, context):
+        return f"{needed} {currency}, attempt {context.attempt}"
+
+    given = partial(priced, currency="EUR")
+    root = Sequence(Step(flaky, needed=1, result="price"), Step("pairs", a=1, result="pairs"))
+    # dict is written in C, and has no signature to look at.
+    result = direct.run(Workflow("w", root=root), activities={"flaky": given, "pairs": dict})
+    assert result.variables == {"price": "1 EUR, attempt 1", "pairs": {"a": 1}}
 
 
 def test_what_is_neither_written_nor_replaced_faults():

@@ -44,9 +44,13 @@ LEVELS = [
     {"activities"},
     {"catalogue", "definition"},
     {"api_schemas", "engine", "workflow"},
+    # running in process, with nothing stored and nothing sent
+    {"direct.bulks", "direct.outside", "direct.result"},
+    {"direct.world"},
+    {"direct"},
     # what is stored and sent
-    {"queue", "statements", "tables"},
-    {"requests", "writes"},
+    {"queue", "tables", "tries"},
+    {"requests", "statements", "writes"},
     {"payloads"},
     {"bodies"},
     {"activations", "bookmarks", "definitions", "incidents", "salvage", "tallies"},
@@ -58,8 +62,11 @@ LEVELS = [
     # verbs: peers, which meet only through tables and queue
     {"cancel", "delete", "deliver", "deliver_events", "join", "operations", "publish", "redrive"}
     | {"resume", "run", "start", "stimulate"},
-    {"client", "commands", "definition_views", "direct", "sweep", "views"},
+    {"client", "commands", "definition_views", "sweep", "views"},
     {"backlog", "endpoints", "openapi"},
+    {"api.answers", "api.routing"},
+    {"api.definitions", "api.instances", "api.starts", "api.stimuli"},
+    {"api"},
     {"__init__"},
 ]
 

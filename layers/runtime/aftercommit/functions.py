@@ -137,6 +137,14 @@ def _copy(value: Any) -> Any:
     return value
 
 
+def asks_for_context(function: Callable[..., Any]) -> bool:
+    """Return whether a function has a parameter named `context`."""
+    try:
+        return "context" in inspect.signature(function).parameters
+    except ValueError:  # some of what is written in C has no signature
+        return False
+
+
 _registered: dict[str, ActivityFunction] = {}
 
 
@@ -171,7 +179,7 @@ def activity(
             function,
             retry or NO_RETRY,
             timeout_seconds,
-            "context" in inspect.signature(function).parameters,
+            asks_for_context(function),
         )
         function.activity_name = registered_name  # type: ignore[attr-defined]
         return function
@@ -181,8 +189,8 @@ def activity(
 
 def register_built_in(name: str, function: Callable[..., Any]) -> ActivityFunction:
     """Register a function of the runtime's own, under a name that no activity function can have then."""
-    takes_context = "context" in inspect.signature(function).parameters
-    _registered[name] = ActivityFunction(name, function, NO_RETRY, 0, takes_context, built_in=True)
+    asks = asks_for_context(function)
+    _registered[name] = ActivityFunction(name, function, NO_RETRY, 0, asks, built_in=True)
     return _registered[name]
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from aftercommit import aws, clock
-from aftercommit.ids import derive_fraction, new_token
+from aftercommit import aws
+from aftercommit.ids import new_token
 from aftercommit.limits import STATEMENTS_MAX
 from aftercommit.log import logger
+from aftercommit.tries import pause
 
 TRIES_MAX = 4
-_DELAY_SECONDS_FIRST = 0.05
 _CONDITION = {"ConditionalCheckFailed", "ConditionalCheckFailedException"}
 # What another try would not cure either.
 _FINAL = {"ValidationError", "ValidationException", "ResourceNotFound", "ResourceNotFoundException"}
@@ -50,7 +50,7 @@ def _update_some(table: str, updates: Sequence[RowUpdate], indexes: list[int], d
     nonce = new_token()
     for number in range(TRIES_MAX):
         if number:
-            clock.sleep(_DELAY_SECONDS_FIRST * 2**number * (0.5 + derive_fraction(nonce, number)))
+            pause(nonce, number)
         codes = _codes_of(table, [updates[index] for index in indexes])
         again = []
         for index, code in zip(indexes, codes, strict=True):

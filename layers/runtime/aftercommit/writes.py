@@ -13,10 +13,10 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
-from aftercommit import clock
 from aftercommit.errors import ConditionFailedError, ContentionError, TryLaterError, UnwritableError
-from aftercommit.ids import derive_fraction, new_token
+from aftercommit.ids import new_token
 from aftercommit.tables import Row, connection
+from aftercommit.tries import pause
 
 # What another try may cure. A conflict means that another transaction touched the same items just then.
 _CONTENTION = {"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"}
@@ -31,7 +31,6 @@ _THROTTLED = {
 }
 _CONDITION = {"ConditionalCheckFailed", "ConditionalCheckFailedException"}
 TRIES_MAX = 6
-_DELAY_SECONDS_FIRST = 0.05
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,7 @@ def _commit(writes: list[Write], write: Callable[[list[Write]], None]) -> None:
             failed = _read_failure(error, writes)
             if not isinstance(failed, TryLaterError) or number == TRIES_MAX - 1:
                 raise failed from error
-            # Jitter from a fresh nonce: two writers that conflicted must not meet again in step.
-            clock.sleep(_DELAY_SECONDS_FIRST * 2**number * (0.5 + derive_fraction(nonce, number)))
+            pause(nonce, number)
         else:
             return
 

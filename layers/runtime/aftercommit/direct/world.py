@@ -1,28 +1,27 @@
-"""Direct execution: run a workflow in process, with no AWS, for the tests of those who write workflows.
-
-The engine is the real one; the queue and the tables are lists in memory, and time is skipped.
-"""
+"""The world of a direct run: instances, what is due when, and the time, which is skipped."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from aftercommit import clock, engine
-from aftercommit.activities import PublishEvent, RunTask, Step
-from aftercommit.activities.http_endpoint import callback_name, http_stimulus
+from aftercommit.activities import RunTask, Step
+from aftercommit.activities.http_endpoint import callback_name
 from aftercommit.definition import Definition
+from aftercommit.direct.bulks import Bulks
+from aftercommit.direct.outside import Callback, start_points
+from aftercommit.direct.result import DirectResult
 from aftercommit.errors import ActivationRefusedError, InputRefusedError, UnknownActivityError
 from aftercommit.functions import (
     NO_RETRY,
     ActivityContext,
     ActivityFunction,
+    asks_for_context,
     failure_of,
     find_function,
 )
 from aftercommit.ids import derive_id
-from aftercommit.intentions import event_name, intend_stimulus
-from aftercommit.joins import HandOver, Tally, Told, compose_batch, compose_result, judge
 from aftercommit.model import (
     Bookmark,
     Cancel,
@@ -31,7 +30,6 @@ from aftercommit.model import (
     Decision,
     Failure,
     Finish,
-    InstanceStatus,
     Intention,
     ItemCommand,
     Json,
@@ -42,60 +40,12 @@ from aftercommit.model import (
     Start,
     State,
     Stimulate,
-    canonical,
     dumps,
 )
 from aftercommit.places import Join, Mark
 from aftercommit.schema import check_inputs
 from aftercommit.settings import Settings
 from aftercommit.workflow import Workflow
-
-
-@dataclass
-class DirectResult:
-    """How a direct run ended, or that it waits; a journal line per activity, and the instances it started."""
-
-    status: InstanceStatus
-    output: Json
-    failure: Failure | None
-    variables: dict[str, Json]
-    journal: list[dict[str, Json]]
-    children: list["DirectResult"]
-    definition_id: str
-    inputs: dict[str, Json]
-    correlation_id: str | None = None
-    response: dict[str, Json] | None = None  # what a WriteHttpResponse has written
-    events: list[dict[str, Json]] = field(default_factory=list)  # told to sinks, by all of them
-
-
-@dataclass(frozen=True)
-class Request:
-    """An HTTP request that starts the workflow at its HttpEndpoint."""
-
-    path: str
-    method: str = "GET"
-    query: dict[str, str] = field(default_factory=dict)
-    headers: dict[str, str] = field(default_factory=dict)
-    body: Json = None
-
-    def to_json(self) -> dict[str, Json]:
-        """Return it as the workflow sees it."""
-        return {**asdict(self), "headers": {name.lower(): value for name, value in self.headers.items()}}
-
-
-@dataclass(frozen=True)
-class Callback:
-    """A request to the callback address that an HttpEndpoint waits for under `name`."""
-
-    name: str
-    body: Json = None
-    method: str = "POST"
-    query: dict[str, str] = field(default_factory=dict)
-    headers: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Json]:
-        """Return it as the workflow sees it."""
-        return Request("callbacks", self.method, self.query, self.headers, self.body).to_json()
 
 
 @dataclass
@@ -106,31 +56,7 @@ class _Instance:
     journal: list[dict[str, Json]] = field(default_factory=list)
 
 
-@dataclass
-class _Bulk:
-    """The children of one bulk dispatch, as far as they have ended."""
-
-    tally: Tally = field(default_factory=Tally)
-    told: dict[int, Told] = field(default_factory=dict)
-    joins: dict[str, Intention] = field(default_factory=dict)
-    asleep: dict[int, tuple[Intention, str]] = field(default_factory=dict)
-
-    def puts_to_sleep(self, join: Join, intention: Intention, owner_id: str) -> bool:
-        """Keep a start whose turn in its lane has not come; returns whether it has not."""
-        if not join.sleeps or join.index - (join.lanes or 0) in self.told:
-            return False
-        self.asleep[join.index] = (intention, owner_id)
-        return True
-
-    def tell(self, mark: Mark, world: "_World") -> None:
-        """Take in an ending, and wake the next one of its lane."""
-        self.tally.add(mark.outcome, [mark.join.index])
-        self.told[mark.join.index] = (mark.outcome, mark.output)
-        if mark.join.follower in self.asleep:
-            world.due.append((world.now, *self.asleep.pop(mark.join.follower)))
-
-
-class _World:
+class World:
     """Instances, what is due when, and the time."""
 
     def __init__(
@@ -150,7 +76,7 @@ class _World:
         self.due: deque[tuple[float, Intention, str]] = deque()
         self.events: list[dict[str, Json]] = []  # told to sinks
         self.open: list[Intention] = []  # stimuli that nothing has taken yet, oldest first
-        self.bulks: dict[str, _Bulk] = defaultdict(_Bulk)  # by the id of their join
+        self.bulks = Bulks()
         # Children that are cancelled with their parent, though it does not wait for them; by the parent's id.
         self.along: dict[str, list[dict[str, Json]]] = defaultdict(list)
         self.callbacks: list[Callback] = []  # those that nothing waits for yet
@@ -158,18 +84,21 @@ class _World:
         self.now = clock.now()
 
     def create(self, definition: Definition, state: State) -> _Instance:
+        """Make an instance and run its first burst."""
         instance = _Instance(definition, state, definition.derive_activation_id(state.correlation_id))
         self.instances[state.instance_id] = instance
         self.run(instance, Start())
         return instance
 
     def run(self, instance: _Instance, command: Command) -> bool:
+        """Apply a command, and run steps until none is ready; returns whether the command had an effect."""
         applied = self.advance(instance, command)
         while instance.state.ready:
             self.advance(instance, self.call(instance, instance.state.ready[0]))
         return applied
 
     def advance(self, instance: _Instance, command: Command) -> bool:
+        """Apply a command alone, in as many parts as it takes."""
         decision = engine.advance(instance.definition, instance.state, command, self.now)
         self.take(instance, decision)
         while instance.state.agenda:
@@ -177,13 +106,20 @@ class _World:
         return decision.applied
 
     def take(self, instance: _Instance, decision: Decision) -> None:
+        """Keep what a decision intends, as a checkpoint would."""
         instance.journal += decision.journal
         if decision.mark:
-            self.bulks[decision.mark.join.join_id].tell(decision.mark, self)
+            self.tell(decision.mark)
         for intention in decision.intentions:
             self.due.append((intention.deliver_at or self.now, intention, instance.state.instance_id))
 
+    def tell(self, mark: Mark) -> None:
+        """Take in the ending of a child of many; the one that it wakes is due now."""
+        if woken := self.bulks.tell(mark):
+            self.due.append((self.now, *woken))
+
     def call(self, instance: _Instance, execution_id: str) -> Command:
+        """Call the function of a step that is ready; returns what came of it."""
         execution = instance.state.executions[execution_id]
         step = cast("Step", instance.definition.activities[execution.activity_id])
         context = ActivityContext(
@@ -210,18 +146,19 @@ class _World:
         return Finish(execution_id, result, context.intentions)
 
     def function(self, name: str) -> ActivityFunction:
+        """Return an activity function, or what replaces it."""
         replaced = self.activities.get(name)
         try:
             known = find_function(name)
         except UnknownActivityError:
             if replaced is None:
                 raise
-            return ActivityFunction(name, replaced, NO_RETRY, 0, _takes_context(replaced))
+            return ActivityFunction(name, replaced, NO_RETRY, 0, asks_for_context(replaced))
         if replaced is None and known.built_in:
             raise NotImplementedError(f"nothing is sent here: give a function for {name!r} in activities")
         if replaced is None:
             return known
-        return replace(known, call=replaced, takes_context=_takes_context(replaced))
+        return replace(known, call=replaced, takes_context=asks_for_context(replaced))
 
     def settle(self) -> None:
         """Deliver everything that is due, in order of time, skipping the time between.
@@ -241,12 +178,13 @@ class _World:
             self.deliver(*due)
 
     def deliver(self, at: float, intention: Intention, owner_id: str) -> None:
+        """Let an intention have its effect, at its time."""
         self.now = max(self.now, at)
         body = intention.body
         match intention.command:
             case ItemCommand.START:
                 join = Join(**body["join"]) if "join" in body else None
-                if not (join and self.bulks[join.join_id].puts_to_sleep(join, intention, owner_id)):
+                if not (join and self.bulks.puts_to_sleep(join, intention, owner_id)):
                     self.start(intention, owner_id)
             case ItemCommand.RESUME:
                 if "token" in body:
@@ -255,7 +193,7 @@ class _World:
                 told = Resume(body["bookmark_id"], body["outcome"], body.get("value"))
                 self.run(self.instances[body["instance_id"]], told)
             case ItemCommand.JOIN:
-                self.bulks[body["join_id"]].joins[intention.item_id] = intention
+                self.bulks.await_endings(intention)
             case ItemCommand.CANCEL:
                 self.cancel(body)
             case ItemCommand.STIMULUS:
@@ -271,6 +209,7 @@ class _World:
                 return
 
     def cancel(self, body: dict[str, Json]) -> None:
+        """Cancel the children of whoever waits for them no more: one, many, or all those that go along."""
         if "join_id" in body:
             self.cancel_bulk(body)
         elif "parts" in body:
@@ -282,14 +221,15 @@ class _World:
                 self.withdraw(each)
 
     def withdraw(self, pair: dict[str, Json]) -> None:
+        """Cancel one child."""
         # Its dispatch was due before, so it is there unless that has failed.
         if child := self.instances.get(pair["instance_id"]):
             self.run(child, Cancel("its parent waits no more"))
 
     def cancel_bulk(self, body: dict[str, Json]) -> None:
-        bulk, prefix = self.bulks[body["join_id"]], f"{body['join_id']}-"
-        bulk.joins.pop(body["item_id"], None)
-        bulk.asleep.clear()
+        """Cancel the children of a bulk dispatch; those that are not started yet never will be."""
+        self.bulks.forget(body)
+        prefix = f"{body['join_id']}-"
         self.due = deque(each for each in self.due if not each[1].item_id.startswith(prefix))
         for instance in list(self.instances.values()):
             parent = instance.state.parent
@@ -298,22 +238,12 @@ class _World:
 
     def join(self) -> bool:
         """Tell a parent what the endings of its children come to, if anything."""
-        for bulk in self.bulks.values():
-            for intention in list(bulk.joins.values()):
-                body = intention.body
-                verdict = judge(body, bulk.tally)
-                if verdict is None:
-                    continue
-                del bulk.joins[intention.item_id]
-                if "bookmark_id" not in body:
-                    continue
-                if isinstance(verdict, HandOver):
-                    outcome, value = Outcome.DONE, compose_batch(body["join_id"], verdict, bulk.told)
-                else:
-                    outcome, value = verdict.outcome, compose_result(body, bulk.tally, bulk.told)
-                self.run(self.instances[body["instance_id"]], Resume(body["bookmark_id"], outcome, value))
-                return True
-        return False
+        found = self.bulks.find_resume()
+        if found is None:
+            return False
+        instance_id, told = found
+        self.run(self.instances[instance_id], told)
+        return True
 
     def apply_stimulus(self) -> bool:
         """Apply the oldest open stimulus that something waits for, or starts at."""
@@ -332,7 +262,7 @@ class _World:
         body = stimulus.body
         started = []
         for definition in self.published.values():
-            places = _start_points(definition, body["stimulus"])
+            places = start_points(definition, body["stimulus"])
             if body.get("instance_id") or definition is self.instances[self.main_id].definition:
                 continue
             for path in places:
@@ -384,6 +314,7 @@ class _World:
                     yield instance, bookmark, task
 
     def start(self, intention: Intention, owner_id: str) -> None:
+        """Start a child, or tell its parent why it cannot be."""
         body = intention.body
         if body.get("cancel_with_parent"):
             self.along[owner_id].append(body)
@@ -423,7 +354,7 @@ class _World:
         elif "join" in body and failure is not None:
             join = Join(**body["join"])
             mark = Mark(owner_id, join, Outcome.DISPATCH_FAILED.value, dumps(failure.to_json()))
-            self.bulks[join.join_id].tell(mark, self)
+            self.tell(mark)
 
     def find_refusal(self, definition: Definition, correlation_id: str | None) -> Failure | None:
         """Tell why a start has to stand aside for what is live."""
@@ -435,6 +366,7 @@ class _World:
         return None
 
     def result(self, instance_id: str) -> DirectResult:
+        """Return how an instance stands, with its children."""
         instance = self.instances[instance_id]
         state = instance.state
         children = [
@@ -460,75 +392,3 @@ class _World:
 def _is_meant(state: State, body: dict[str, Json]) -> bool:
     instance_id, correlation_id = body.get("instance_id"), body.get("correlation_id")
     return instance_id in (None, state.instance_id) and correlation_id in (None, state.correlation_id)
-
-
-def _start_points(definition: Definition, stimulus: dict[str, Json]) -> list[str]:
-    wanted = canonical(stimulus)
-    return [
-        path
-        for path, activity in definition.activities.items()
-        for name, payload in activity.payloads() or []
-        if canonical({"name": name, "payload": payload}) == wanted
-    ]
-
-
-def _place_of(request: Request, workflow: Workflow) -> str:
-    places = _start_points(workflow.definition, http_stimulus(request.path, request.method))
-    if not places:
-        raise ValueError(f"workflow {workflow.id!r} does not start at {request.method} {request.path}")
-    return places[0]
-
-
-def _takes_context(function: Callable[..., Any]) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and "context" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def run(
-    workflow: Workflow,
-    input: dict[str, Json] | Request | None = None,  # noqa: A002 - the word of the design
-    *,
-    workflows: list[Workflow] | None = None,
-    activities: Mapping[str, Callable[..., Any]] | None = None,
-    events: Sequence[PublishEvent | Callback] | None = None,
-    tasks: Mapping[str, Callable[..., Any]] | None = None,
-    correlation_id: str | None = None,
-    tenant: str = "default",
-) -> DirectResult:
-    """Run a workflow to its end, or until nothing more can happen, without AWS and without waiting.
-
-    `workflows` are those it may dispatch, or start by an event; `activities` replace activity functions by
-    name, and what SendHttpRequest does by that name. A `Request` in place of the input starts the
-    workflow at its HttpEndpoint. `events`, callbacks among them, come from outside, at the beginning: each is
-    kept until something waits for it. `tasks` are functions by the name of the RunTask that they complete;
-    they get its inputs. A task without one, or an event that never comes, leaves the workflow suspended.
-    Raises InputRefusedError if the input does not fit what the workflow declares, ValueError for a request
-    that it does not start at.
-    """
-    world = _World([workflow, *(workflows or [])], activities or {}, tasks or {}, tenant)
-    request = input if isinstance(input, Request) else None
-    given = {} if isinstance(input, Request) else input or {}
-    inputs = check_inputs(workflow.definition.inputs, given)
-    state = State(world.main_id, inputs, correlation_id=correlation_id)
-    if request:
-        state.trigger = {"activity_id": _place_of(request, workflow), "value": request.to_json()}
-    world.create(workflow.definition, state)
-    for number, each in enumerate(events or []):
-        if isinstance(each, Callback):
-            world.callbacks.append(each)
-        else:
-            world.open.append(_sent(each, number, world))
-    world.settle()
-    return world.result(world.main_id)
-
-
-def _sent(event: PublishEvent, number: int, world: _World) -> Intention:
-    return intend_stimulus(
-        f"sent-{number}",
-        at=world.now,
-        name=event_name(event.name),
-        payload=event.payload or {},
-        value=event.input,
-        correlation_id=event.correlation_id,
-        instance_id=world.main_id if event.local else None,
-    )

@@ -1,0 +1,64 @@
+"""The routes of one subject, and what the request that is being answered says."""
+
+from typing import Any
+
+from aws_lambda_powertools.event_handler.api_gateway import Router
+
+from aftercommit.limits import CURSOR_CHARACTERS_MAX
+from aftercommit.requests import (
+    read_body,
+    read_http_request,
+    read_idempotency_key,
+    read_parameter,
+    read_tenant,
+)
+from aftercommit.views import Page, read_page
+
+
+class Routes(Router):
+    """Routes, to be included in the API; while one answers, its request is read here.
+
+    Reading raises MalformedRequestError, naming the field, for what no request may hold.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # it has no annotations
+
+    def claims(self) -> dict[str, Any] | None:
+        """Return what the caller's token says; None where requests are signed instead, or public."""
+        authorizer = self.current_event["requestContext"].get("authorizer") or {}
+        return authorizer["jwt"].get("claims", {}) if "jwt" in authorizer else None
+
+    def tenant(self) -> str:
+        """Return the tenant that the call is for."""
+        return read_tenant(self.current_event.headers, self.claims())
+
+    def query(self, name: str) -> str | None:
+        """Return a parameter of the query."""
+        return read_parameter(self.current_event.query_string_parameters.get(name), name)
+
+    def page(self) -> Page:
+        """Return which page of a list is asked for."""
+        cursor = self.current_event.query_string_parameters.get("cursor")
+        return read_page(self.query("limit"), read_parameter(cursor, "cursor", most=CURSOR_CHARACTERS_MAX))
+
+    def body(self, **known: str) -> dict[str, Any]:
+        """Return the body, an object of the fields that are `known`, each with its kind."""
+        event = self.current_event
+        return read_body(event.body, base64_encoded=bool(event.is_base64_encoded), known=known)
+
+    def idempotency_key(self) -> str | None:
+        """Return the Idempotency-Key."""
+        return read_idempotency_key(self.current_event.headers)
+
+    def http_request(self, path: str) -> dict[str, Any]:
+        """Return the whole request as a workflow sees it, under a path of its own."""
+        event = self.current_event
+        return read_http_request(
+            event.http_method.upper(),
+            path,
+            query=event.query_string_parameters,
+            headers=event.headers,
+            body=event.body,
+            base64_encoded=bool(event.is_base64_encoded),
+        )
