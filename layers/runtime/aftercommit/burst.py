@@ -6,7 +6,7 @@ stands, the sweep finds the instance by `due_at`, and the next burst goes on fro
 
 from dataclasses import dataclass
 
-from aftercommit import clock
+from aftercommit import clock, traces
 from aftercommit.activities.step import Step
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
@@ -91,11 +91,18 @@ class Burst:
         self.ack_unapplied = ack_unapplied
         self.applied: bool = False
         head = self.held.head
-        with logger.append_context_keys(
-            instance_id=head.instance_id,
-            definition_id=head.definition_id,
-            correlation_id=self.state.correlation_id,
-            parent_instance_id=head.parent_instance_id,
+        ids = {
+            "instance_id": head.instance_id,
+            "definition_id": head.definition_id,
+            "correlation_id": self.state.correlation_id,
+            "parent_instance_id": head.parent_instance_id,
+        }
+        # The item that it sees through: a resume, say; of a child that is run, its dispatch.
+        caused_by = str(ack.row.item_id) if ack else head.parent_item_id  # type: ignore[attr-defined]
+        searched = {**ids, "tenant": head.tenant, "item_id": caused_by}
+        with (
+            logger.append_context_keys(**ids),
+            traces.subsegment(head.definition_id, annotations=searched) as self.subsegment,
         ):
             try:
                 self._begin(first)
@@ -181,7 +188,8 @@ class Burst:
         try:
             for stimulus_id in sorted({stimulus_id_of(each.stimulus or {}) for each in made}):
                 for last in open_stimuli(tenant, stimulus_id)[-1:]:
-                    send([Sending(Message(tenant, owner_id=stimulus_id, item_id=last.item_id))])
+                    message = Message(tenant, owner_id=stimulus_id, item_id=last.item_id)
+                    send([Sending(message, trace=last.trace)])
         except Exception as error:  # noqa: BLE001 - the commit stands, and the sweep comes
             logger.warning("early stimuli not looked for", extra={"reason": str(error)})
 
@@ -246,15 +254,20 @@ class Burst:
             channels=frozenset(settings().channels),
             secret=self.held.head.secret,
         )
-        with logger.append_context_keys(
-            activity_id=execution.activity_id,
-            execution_id=execution.execution_id,
-            attempt=context.attempt,
+        ids = {
+            "activity_id": execution.activity_id,
+            "execution_id": execution.execution_id,
+            "attempt": context.attempt,
+        }
+        with (
+            logger.append_context_keys(**ids),
+            traces.subsegment(step.activity, under=self.subsegment, metadata=ids) as shown,
         ):
             try:
                 result = step.run(function, execution.memory["inputs"], context)
             except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
                 logger.info("step raised", extra={"error_type": type(error).__name__})
+                shown.fail(type(error).__name__)
                 return self._raised(execution, failure_of(error), started_at=started_at)
         return Finish(execution.execution_id, result, context.intentions, started_at)
 

@@ -167,7 +167,8 @@ def _cancel_bulk(item: ItemRow, join_id: str, worker: Worker) -> None:
     for page in _pages(item, join_id):
         left += _cancel_page(item, page)
         if not worker.has_time_for(_PAGE_SECONDS):
-            send([Sending(Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id))])
+            again = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
+            send([Sending(again, trace=item.trace)])
             return
     if left:
         raise left[0]

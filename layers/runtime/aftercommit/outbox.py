@@ -13,7 +13,7 @@ from pynamodb.exceptions import AttributeDeserializationError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from aftercommit import clock
+from aftercommit import clock, traces
 from aftercommit.errors import ConditionFailedError, MalformedRowError
 from aftercommit.ids import derive_fraction, derive_id, derive_shard, part_name
 from aftercommit.incidents import incident_put
@@ -24,6 +24,7 @@ from aftercommit.limits import (
     JOIN_LOOK_SECONDS_MAX,
     MESSAGE_CHARACTERS_MAX,
     QUEUE_DELAY_SECONDS_MAX,
+    TRACED_CHILDREN_MAX,
 )
 from aftercommit.log import count, logger
 from aftercommit.model import (
@@ -66,10 +67,11 @@ _PARTS: dict[str, dict[str, type]] = {
 }
 
 
-def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put:
+def item_put(tenant: str, owner_id: str, intention: Intention, at: float, *, trace: str | None = None) -> Put:
     """Return the write that stores an intention; it belongs into the commit that decided it.
 
     The commit's own fence (the revision row, or the condition on another item) keeps it from being put twice.
+    `trace` is kept where this invocation has none: that of what the intention follows from.
     """
     body = intention.body
     deliver_at = intention.deliver_at
@@ -91,12 +93,24 @@ def item_put(tenant: str, owner_id: str, intention: Intention, at: float) -> Put
             wait=_is_awaited(body, join) if intention.command in _AWAITED else None,
             body=dumps(body),
             deliver_at=clock.to_text(deliver_at) if deliver_at else None,
+            trace=(traces.current() or trace) if _is_traced(intention, join) else None,
             due_shard=_shard_of(intention),
             asleep=asleep or None,
             due_at=None if asleep else clock.to_text(_first_due_at(at, deliver_at)),
             created_at=clock.to_text(at),
         ),
     )
+
+
+def _is_traced(intention: Intention, join: Join | None) -> bool:
+    """Whether an intention goes on with the trace it is decided in.
+
+    Of many children only the first do. A time of a schedule begins a trace of its own (`deliver`): it does
+    not follow from the one before, and once one was recorded, all would be for ever.
+    """
+    if intention.command != ItemCommand.START:
+        return True
+    return intention.deliver_at is None and (join is None or join.index < TRACED_CHILDREN_MAX)
 
 
 def _shard_of(intention: Intention) -> int:
@@ -456,7 +470,7 @@ def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
                 "value": failure.to_json(),
             },
         )
-        return item_put(item.tenant, item.owner_id, resume, at)
+        return item_put(item.tenant, item.owner_id, resume, at, trace=item.trace)
     incident = Incident(derive_id("incident", item.item_id, int(item.generation)), failure)
     return incident_put(item.tenant, item.owner_id, incident, at, item_id=item.item_id)
 

@@ -55,6 +55,7 @@ class Settings:
     event_webhook_parameter: str = ""
     events_function: str = ""
     http_private_addresses: bool = False
+    tracing: bool = False
 
 
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -172,7 +172,7 @@ def _refuse(item: ItemRow, failure: Failure) -> None:
         # Only a hint, to keep the attempts close together; without it the sweep comes.
         again = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
         delay = attempt_delay(item, int(item.attempts) + 1)
-        send([Sending(again, ceil(delay), item.channel)])
+        send([Sending(again, ceil(delay), item.channel, item.trace)])
 
 
 def _give_up(item: ItemRow, failure: Failure) -> None:
