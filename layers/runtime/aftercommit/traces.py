@@ -27,7 +27,7 @@ _ROOT = re.compile(r"1-[0-9a-f]{8}-[0-9a-f]{24}")
 _PARENT = re.compile(r"[0-9a-f]{16}")
 # As rows keep it, in 52 bytes: an item's or a head's other attributes often just fit into a KB.
 _STORED = re.compile(f"({_ROOT.pattern})(?::({_PARENT.pattern}))?")
-_DAEMON = re.compile(r"(?:udp:)?([A-Za-z0-9.-]+):([0-9]{1,5})")
+_DAEMON = re.compile(r"(?:udp:)?([0-9.]+):([0-9]{1,5})")
 # What X-Ray takes as a name.
 _ODD = re.compile(r"[^\w\s.:/%&#=+\\\-@]")
 _NAME_CHARACTERS_MAX = 200
@@ -161,7 +161,7 @@ def _send(document: dict[str, Json]) -> None:
     text = '{"format": "json", "version": 1}\n' + json.dumps(document)
     try:
         _socket().sendto(text.encode(), address)
-    except OSError as error:
+    except Exception as error:  # noqa: BLE001 - whatever the reason, only a trace is the poorer for it
         logger.debug("trace not told", extra={"reason": str(error)})
 
 
