@@ -21,7 +21,7 @@ from aftercommit.errors import (
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
 from aftercommit.instances import Held, find_head, lease, load_leased, release
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, LEASE_MARGIN_SECONDS
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import (
     Abort,
     Bookmark,
@@ -35,7 +35,7 @@ from aftercommit.model import (
     State,
     Stimulate,
 )
-from aftercommit.outbox import ack, give_up_if_undone, open_stimuli, settle
+from aftercommit.outbox import ack, drop, give_up_if_undone, open_stimuli
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
@@ -155,6 +155,9 @@ class Burst:
             self._commit_step()
 
     def _worker_died(self) -> Failure:
+        """Return the failure of what is stopped for it; an operator is told."""
+        logger.error("stopped, as its workers end", extra={"reason": f"{self.held.stalled} in a row"})
+        count("StalledStopped")
         return failure_of(WorkerDiedError(f"{self.held.stalled} workers ended without a result"))
 
     def _loop(self) -> None:
@@ -278,6 +281,11 @@ class Burst:
             at=clock.now(),
             execution_id=execution.execution_id,
         )
+        if retry_at is None:
+            # The kind of error alone: its message may have inputs in it.
+            ids = {"activity_id": execution.activity_id, "execution_id": execution.execution_id}
+            logger.warning("step given up", extra={**ids, "reason": failure.type})
+            count("StepsGivenUp")
         told = clock.to_text(retry_at) if retry_at is not None else None
         return Raise(execution.execution_id, failure, told, started_at)
 
@@ -297,8 +305,8 @@ def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
     """
     try:
         head = lease(item.tenant, item.instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=True)
-    except InstanceEndedError:
-        settle(item)  # nothing waits any more
+    except InstanceEndedError as error:
+        drop(item, str(error))  # nothing waits any more
         return
     except NotFoundError as error:
         give_up_if_undone(item, failure_of(error))  # its instance is gone (a table restored alone)

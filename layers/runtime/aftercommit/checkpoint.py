@@ -23,6 +23,7 @@ from aftercommit.model import (
     Command,
     Decision,
     Incident,
+    InstanceStatus,
     Intention,
     ItemCommand,
     Json,
@@ -146,6 +147,12 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
     _remove_old_snapshot(held, snapshot_puts)
     if pending.mark:
         hurry(held.tenant, pending.mark)
+    if status == InstanceStatus.FAULTED:
+        # The kind of failure alone: its message may have inputs in it.
+        failure = held.state.failure
+        told = {"instance_id": held.head.instance_id, "reason": failure.type if failure else None}
+        logger.warning("instance faulted", extra=told)
+        count("InstancesFaulted")
     if status.ended:
         # After the commit: before, another could begin beside one that goes on after all. A death in between
         # is cured by the next start, which finds the holder ended.

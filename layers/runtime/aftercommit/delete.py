@@ -7,8 +7,9 @@ from aftercommit import clock
 from aftercommit.activations import release_activation
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
 from aftercommit.instances import find_head
+from aftercommit.log import count, logger
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus, instance_status
-from aftercommit.outbox import settle
+from aftercommit.outbox import drop
 from aftercommit.salvage import read_items
 from aftercommit.tables import HeadRow, ItemRow, RevisionRow
 from aftercommit.writes import Update, commit
@@ -32,7 +33,7 @@ def delete(tenant: str, instance_id: str) -> None:
             continue
         waited = item.command == ItemCommand.RESUME or (item.command == ItemCommand.JOIN and item.wait)
         if waited and item.instance_id == instance_id:
-            settle(item)  # a timer, an answer, or a join that nothing waits for any more
+            drop(item, f"its instance is {head.status}")  # a timer, an answer, or a join
         else:
             raise ConflictError(f"item {item.item_id} of instance {instance_id!r} is undone", field="id")
     at = clock.now()
@@ -45,6 +46,8 @@ def delete(tenant: str, instance_id: str) -> None:
         commit([Update("deleted", HeadRow(head.instance_key, "head"), actions, ended)])
     except ConditionFailedError:
         raise NotFoundError(f"no instance {instance_id!r}", field="id") from None  # deleted meanwhile
+    logger.info("instance deleted", extra={"instance_id": instance_id, "reason": "a caller asked for it"})
+    count("InstancesDeleted")
 
 
 def remove_rows(head: HeadRow) -> None:
@@ -61,3 +64,6 @@ def remove_rows(head: HeadRow) -> None:
             RevisionRow(head.instance_key, row.row).delete()
     release_activation(head)
     HeadRow(head.instance_key, "head").delete()
+    told = {"instance_id": head.instance_id, "reason": f"it was deleted at {head.deleted_at}"}
+    logger.info("rows of instance removed", extra=told)
+    count("InstancesRemoved")

@@ -315,12 +315,25 @@ def withdrawal(item: ItemRow, withdrawn_item_id: str, *more: Action) -> Update:
     return Update("withdrawal", ItemRow(item.owner_key, withdrawn_item_id), actions, undone)
 
 
-def settle(item: ItemRow) -> None:
-    """Ack an item that has nothing (more) to do; one that is settled already stays as it is."""
+def settle(item: ItemRow) -> bool:
+    """Ack an item that has nothing (more) to do; returns False for one that is settled already."""
     try:
         commit(settlement(item, clock.now()))
     except ConditionFailedError:
-        return
+        return False
+    return True
+
+
+def drop(item: ItemRow, reason: str) -> None:
+    """Ack an item whose effect has become void, and tell why."""
+    if settle(item):
+        _tell("item dropped", "ItemsDropped", item, reason)
+
+
+def tell_withdrawn(item: ItemRow, reason: str, *, number: int = 1) -> None:
+    """Tell that dispatches of an item's owner were withdrawn: their children will never start."""
+    logger.info("dispatches withdrawn", extra={"owner_id": item.owner_id, "number": number, "reason": reason})
+    count("ItemsWithdrawn", number)
 
 
 def postpone_item(item: ItemRow, due_at: float) -> None:
@@ -356,7 +369,7 @@ def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
     uncounted = _still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
     condition = undone & uncounted & _as_read(item)
     commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, condition)])
-    _tell("attempt refused", "AttemptsRefused", item, failure)
+    _tell("attempt refused", "AttemptsRefused", item, _told(failure))
     return False
 
 
@@ -437,7 +450,7 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         if fewer is None:
             raise
         commit(fewer)
-    _tell("item given up", "ItemsGivenUp", item, failure)
+    _tell("item given up", "ItemsGivenUp", item, _told(failure))
 
 
 def give_up_if_undone(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> bool:
@@ -491,12 +504,12 @@ def leave_to_newer(item: ItemRow, reason: str) -> None:
         commit([Update("leave", ItemRow(item.owner_key, item.item_id), actions, same & unclaimed)])
     except ConditionFailedError:
         return
-    _tell("left to newer code", "LeftToNewerCode", item, Failure("NewerFormError", reason))
+    _tell("left to newer code", "LeftToNewerCode", item, _told(Failure("NewerFormError", reason)))
 
 
-def _tell(message: str, metric: str, item: ItemRow, failure: Failure) -> None:
+def _tell(message: str, metric: str, item: ItemRow, reason: str) -> None:
     ids = {"owner_id": item.owner_id, "item_id": item.item_id, "command": item.command}
-    logger.warning(message, extra={**ids, "reason": _told(failure)})
+    logger.warning(message, extra={**ids, "reason": reason})
     count(metric)
 
 

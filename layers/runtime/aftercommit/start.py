@@ -28,6 +28,7 @@ from aftercommit.model import Failure, Json, Parent, size_of
 from aftercommit.outbox import (
     attempt_delay,
     body_of,
+    drop,
     give_up_if_undone,
     is_occurrence,
     mark_give_up,
@@ -54,8 +55,7 @@ def start(item: ItemRow, worker: Worker) -> None:
         _give_up(item, Failure("OwnerMissingError", f"instance {item.owner_id} does not exist"))
         return
     if is_occurrence(item) and not _is_published(item, body):
-        logger.info("not started: not what is published", extra={"item_id": item.item_id})
-        settle(item)
+        drop(item, "it is a time of a schedule that is not published any more")
         return
     try:
         head = _admit(item, _prepare(item, body), worker)

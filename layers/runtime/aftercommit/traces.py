@@ -160,7 +160,9 @@ def _send(document: dict[str, Json]) -> None:
         return
     text = '{"format": "json", "version": 1}\n' + json.dumps(document)
     try:
-        _socket().sendto(text.encode(), address)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.settimeout(0)  # telling must never hold up a step
+            sender.sendto(text.encode(), address)
     except Exception as error:  # noqa: BLE001 - whatever the reason, only a trace is the poorer for it
         logger.debug("trace not told", extra={"reason": str(error)})
 
@@ -172,10 +174,3 @@ def _daemon(told: str) -> tuple[str, int] | None:
         if match := _DAEMON.fullmatch(part):
             return match[1], int(match[2])
     return None
-
-
-@cache
-def _socket() -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    found.settimeout(0)  # telling must never hold up a step
-    return found
