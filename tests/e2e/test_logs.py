@@ -45,3 +45,14 @@ def test_lines_are_structured_and_name_the_instance(logged):
     raised = [line for line in lines if line.get("message") == "step raised"]
     assert raised
     assert all({"instance_id", "activity_id", "error_type"} <= line.keys() for line in raised)
+
+
+def test_a_line_names_the_trace_of_the_commit_that_its_message_followed_from(logged):
+    """The header has come through stored row, stream, deliver, queue and event source."""
+    lines = [json.loads(line) for line in logged["run"] if '"instance faulted"' in line]
+    children = [line for line in lines if line.get("parent_instance_id")]
+    assert children
+    for child in children:
+        [parent] = [line for line in lines if line["instance_id"] == child["parent_instance_id"]]
+        assert parent["upstream_trace_id"] == child["xray_trace_id"]
+        assert parent["xray_trace_id"] != child["xray_trace_id"]

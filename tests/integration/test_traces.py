@@ -87,6 +87,22 @@ def test_a_pending_instance_and_the_message_that_hurries_it_bear_the_trace_of_th
     assert sent() == [header(1)]
 
 
+def test_a_head_keeps_its_trace_for_the_sweep_until_it_rests(world, invoke):
+    world.publish(Workflow("two", root=Sequence(Step("act", name="a"), Step("act", name="b"), Event("go"))))
+    invoke(1)
+    instance_id = world.dispatch("two")
+
+    def use_up_the_time(context, value):
+        world.clock.at += 110
+
+    behaviours["a"] = use_up_the_time
+    world.run(instance_id, seconds=111)  # goes on in another invocation
+    assert world.head(instance_id).trace == trace(1)
+    world.run(instance_id)
+    assert world.head(instance_id).status == "suspended"
+    assert world.head(instance_id).trace is None
+
+
 def test_each_step_of_an_order_goes_behind_the_one_that_decided_it(world, invoke, sent):
     world.publish(child, parent)
     invoke(1)
@@ -101,7 +117,6 @@ def test_each_step_of_an_order_goes_behind_the_one_that_decided_it(world, invoke
     assert sent() == [header(2)]
     invoke(4)
     world.handle_item(start)
-    assert world.head(start.instance_id).trace == trace(4)
     resume = world.item("resume")
     assert resume.trace == trace(4)
     invoke(5, sampled=0)

@@ -134,6 +134,9 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
         HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove(),
         HeadRow.snapshot.set(inline) if inline is not None else HeadRow.snapshot.remove(),
     ]
+    if held.head.trace and not due_at:
+        # The sweep has no message to send about it now; and a head with a snapshot often just fits into a KB.
+        actions.append(HeadRow.trace.remove())
     if status.ended:
         actions.append(HeadRow.ended_at.set(moment))
     correlation_id = held.state.correlation_id

@@ -164,7 +164,7 @@ class HeadRow(Row):
     leases = NumberAttribute(null=True)  # leases taken since the head was last written by a burst
     released = NumberAttribute(null=True)  # those of them that were given back by workers that lived on
     sends = NumberAttribute(null=True)  # times the sweep has sent it since then
-    trace = HintAttribute(null=True)  # in which it was born
+    trace = HintAttribute(null=True)  # in which it was born, until it first waits or ends
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while the instance must move by itself
     created_at = UnicodeAttribute()
