@@ -54,7 +54,7 @@ simulate: dev-environment ## Crash at every write of every scenario, then at ran
 
 .PHONY: e2e
 e2e: setup ## Test a stack deployed on this machine (ARGS="..." goes to pytest)
-	@$(RUN) -m pytest tests/e2e $(ARGS)
+	@$(RUN) -m pytest -o testpaths=tests/e2e $(ARGS)
 
 .PHONY: openapi
 openapi: dev-environment ## Write the description of the HTTP API to docs/openapi.json
