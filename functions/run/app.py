@@ -25,7 +25,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
     def serve(record: SQSRecord) -> None:
         try:
-            handle(record.body, worker, message_id=record.message_id)
+            trace_header = record.attributes.aws_trace_header
+            handle(record.body, worker, message_id=record.message_id, trace_header=trace_header)
         except Exception:
             logger.exception("command failed", extra={"message_id": record.message_id})
             raise

@@ -45,3 +45,18 @@ def test_lines_are_structured_and_name_the_instance(logged):
     raised = [line for line in lines if line.get("message") == "step raised"]
     assert raised
     assert all({"instance_id", "activity_id", "error_type"} <= line.keys() for line in raised)
+
+
+def test_what_a_child_tells_its_parent_bears_the_trace_of_the_run_that_decided_it(logged, stack):
+    """As far as the emulator goes: it hands no trace on with messages that were sent in a batch."""
+    lines = [json.loads(line) for line in logged["run"] if '"instance faulted"' in line]
+    children = [line for line in lines if line.get("parent_instance_id")]
+    assert children
+    for child in children:
+        rows = stack.client("dynamodb").query(
+            TableName=stack.outputs["OutboxTable"],
+            KeyConditionExpression="owner_key = :owner",
+            ExpressionAttributeValues={":owner": {"S": f"default#{child['instance_id']}"}},
+        )["Items"]
+        [trace] = [row["trace"]["S"] for row in rows if row["command"]["S"] == "resume"]
+        assert trace.startswith(f"{child['xray_trace_id']}:")

@@ -66,6 +66,7 @@ class Sent:
 
     due: float
     body: str
+    trace_header: str | None = None
 
 
 @dataclass
@@ -97,7 +98,9 @@ class World:
         taken = {each["Id"] for each in parsed.get("Successful", [])}
         for entry in context["entries"]:
             if entry["Id"] in taken:
-                self.messages.append(Sent(clock.now() + entry["DelaySeconds"], entry["MessageBody"]))
+                attributes = entry.get("MessageSystemAttributes", {})
+                header = attributes.get("AWSTraceHeader", {}).get("StringValue")
+                self.messages.append(Sent(clock.now() + entry["DelaySeconds"], entry["MessageBody"], header))
 
     # --- acting ---
 

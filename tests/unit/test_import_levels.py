@@ -16,7 +16,7 @@ LEVELS = [
     {"model", "settings"},
     # what definitions are made of
     {"schedules"},
-    {"http_parts", "intentions", "sandbox", "sizes", "tokens"},
+    {"http_parts", "intentions", "sandbox", "sizes", "tokens", "traces"},
     {"api_routes", "joins"},
     {"expressions", "scopes"},
     {"keywords"},

@@ -44,8 +44,9 @@ def test_no_role_may_do_everything_or_act_on_everything(name, statement):
         # One pattern is allowed: a message may be sent alone or in a batch.
         assert "*" not in action or action == "sqs:SendMessage*"
     for resource in as_list(statement["Resource"]):
-        # AWS knows no narrower resource for listing streams.
-        assert resource != "*" or statement["Action"] == "dynamodb:ListStreams"
+        # AWS knows no narrower resource for listing streams, nor for sending traces.
+        widest = {"dynamodb:ListStreams", "xray:PutTelemetryRecords", "xray:PutTraceSegments"}
+        assert resource != "*" or set(as_list(statement["Action"])) <= widest
         # All objects of the one bucket.
         assert resource in ("*", "${PayloadBucket.Arn}/*") or "*" not in resource
 
@@ -68,6 +69,40 @@ def test_only_the_function_of_events_may_tell_sinks_and_only_those_that_are_depl
     }
     assert len(of_events) == 5
     assert all("Condition" in each for each in of_events.values())
+
+
+def test_what_runs_activities_is_traced_and_may_send_traces_unless_a_parameter_says_otherwise():
+    functions = of_type("AWS::Serverless::Function")
+    traced = {name: each["Properties"].get("Tracing") for name, each in functions.items()}
+    mode = ["HasTracing", "Active", "PassThrough"]
+    assert {name: each for name, each in traced.items() if each} == {"ApiFunction": mode, "RunFunction": mode}
+    policy = RESOURCES["TracingPolicy"]
+    assert policy["Condition"] == "HasTracing"
+    assert policy["Properties"]["Roles"] == [
+        functions[name]["Properties"]["Role"].split(".")[0] for name in ("ApiFunction", "RunFunction")
+    ]
+    assert policy["Properties"]["PolicyDocument"]["Statement"][0]["Action"] == [
+        "xray:PutTelemetryRecords",
+        "xray:PutTraceSegments",
+    ]
+
+
+def test_lambda_takes_no_function_for_a_loop_that_sends_to_its_own_queue():
+    functions = of_type("AWS::Serverless::Function")
+    looping = {name for name, each in functions.items() if each["Properties"].get("RecursiveLoop") == "Allow"}
+    sources = {
+        name: {each["Properties"]["Queue"] for each in of.get("Events", {}).values() if each["Type"] == "SQS"}
+        for name, of in ((name, each["Properties"]) for name, each in functions.items())
+    }
+    for name, queues in sources.items():
+        role = functions[name]["Properties"]["Role"].split(".")[0]
+        sends = {
+            queue
+            for owner, statement in statements()
+            if owner == role and "sqs:SendMessage*" in as_list(statement["Action"])
+            for queue in as_list(statement["Resource"])
+        }
+        assert (name in looping) == bool(queues & sends), name
 
 
 def test_each_new_row_of_the_outbox_is_for_one_function():

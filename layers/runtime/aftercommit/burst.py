@@ -6,7 +6,7 @@ stands, the sweep finds the instance by `due_at`, and the next burst goes on fro
 
 from dataclasses import dataclass
 
-from aftercommit import clock
+from aftercommit import clock, traces
 from aftercommit.activities.step import Step
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
@@ -21,7 +21,7 @@ from aftercommit.errors import (
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
 from aftercommit.instances import Held, find_head, lease, load_leased, release
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, LEASE_MARGIN_SECONDS
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import (
     Abort,
     Bookmark,
@@ -35,7 +35,7 @@ from aftercommit.model import (
     State,
     Stimulate,
 )
-from aftercommit.outbox import ack, give_up_if_undone, open_stimuli, settle
+from aftercommit.outbox import ack, drop, give_up_if_undone, open_stimuli
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow
@@ -92,11 +92,18 @@ class Burst:
         self.ack_unapplied = ack_unapplied
         self.applied: bool = False
         head = self.held.head
-        with logger.append_context_keys(
-            instance_id=head.instance_id,
-            definition_id=head.definition_id,
-            correlation_id=self.state.correlation_id,
-            parent_instance_id=head.parent_instance_id,
+        ids = {
+            "instance_id": head.instance_id,
+            "definition_id": head.definition_id,
+            "correlation_id": self.state.correlation_id,
+            "parent_instance_id": head.parent_instance_id,
+        }
+        # The item that it sees through: a resume, say; of a child that is run, its dispatch.
+        caused_by = str(ack.row.item_id) if ack else head.parent_item_id  # type: ignore[attr-defined]
+        searched = {**ids, "tenant": head.tenant, "item_id": caused_by}
+        with (
+            logger.append_context_keys(**ids),
+            traces.subsegment(head.definition_id, annotations=searched) as self.subsegment,
         ):
             try:
                 self._begin(first)
@@ -149,6 +156,9 @@ class Burst:
             self._commit_step()
 
     def _worker_died(self) -> Failure:
+        """Return the failure of what is stopped for it; an operator is told."""
+        logger.error("stopped, as its workers end", extra={"reason": f"{self.held.stalled} in a row"})
+        count("StalledStopped")
         return failure_of(WorkerDiedError(f"{self.held.stalled} workers ended without a result"))
 
     def _loop(self) -> None:
@@ -182,7 +192,8 @@ class Burst:
         try:
             for stimulus_id in sorted({stimulus_id_of(each.stimulus or {}) for each in made}):
                 for last in open_stimuli(tenant, stimulus_id)[-1:]:
-                    send([Sending(Message(tenant, owner_id=stimulus_id, item_id=last.item_id))])
+                    message = Message(tenant, owner_id=stimulus_id, item_id=last.item_id)
+                    send([Sending(message, trace=last.trace)])
         except Exception as error:  # noqa: BLE001 - the commit stands, and the sweep comes
             logger.warning("early stimuli not looked for", extra={"reason": str(error)})
 
@@ -249,15 +260,20 @@ class Burst:
             token_days=settings().callback_token_days,
             secret=self.held.head.secret,
         )
-        with logger.append_context_keys(
-            activity_id=execution.activity_id,
-            execution_id=execution.execution_id,
-            attempt=context.attempt,
+        ids = {
+            "activity_id": execution.activity_id,
+            "execution_id": execution.execution_id,
+            "attempt": context.attempt,
+        }
+        with (
+            logger.append_context_keys(**ids),
+            traces.subsegment(step.activity, under=self.subsegment, metadata=ids) as shown,
         ):
             try:
                 result = step.run(function, execution.memory["inputs"], context)
             except Exception as error:  # noqa: BLE001 - whatever user code raises is its step's failure
                 logger.info("step raised", extra={"error_type": type(error).__name__})
+                shown.fail(type(error).__name__)
                 return self._raised(execution, failure_of(error), started_at=started_at)
         return Finish(execution.execution_id, result, context.intentions, started_at)
 
@@ -268,6 +284,11 @@ class Burst:
             at=clock.now(),
             execution_id=execution.execution_id,
         )
+        if retry_at is None:
+            # The kind of error alone: its message may have inputs in it.
+            ids = {"activity_id": execution.activity_id, "execution_id": execution.execution_id}
+            logger.warning("step given up", extra={**ids, "reason": failure.type})
+            count("StepsGivenUp")
         told = clock.to_text(retry_at) if retry_at is not None else None
         return Raise(execution.execution_id, failure, told, started_at)
 
@@ -287,13 +308,12 @@ def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
     """
     try:
         head = lease(item.tenant, item.instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=True)
-    except InstanceEndedError:
-        settle(item)  # nothing waits any more
+    except InstanceEndedError as error:
+        drop(item, str(error))  # nothing waits any more
         return
     except NotFoundError as error:
         if _may_have_gone(item):
-            logger.info("nothing waits any more", extra={"item_id": item.item_id, "reason": str(error)})
-            settle(item)
+            drop(item, str(error))
         else:
             give_up_if_undone(item, failure_of(error))  # its instance is gone (a table restored alone)
         return

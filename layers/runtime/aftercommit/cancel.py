@@ -27,8 +27,9 @@ from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load_unleased
 from aftercommit.intentions import intend_cancels_of
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
+from aftercommit.log import count, logger
 from aftercommit.model import Cancel, Intention, ItemCommand, ItemStatus, Json, Outcome, instance_status
-from aftercommit.outbox import ack, item_put, settle, walk_parts, withdrawal
+from aftercommit.outbox import ack, drop, item_put, settle, tell_withdrawn, walk_parts, withdrawal
 from aftercommit.queue import Message, Sending, send
 from aftercommit.salvage import read_items
 from aftercommit.tables import ItemRow
@@ -63,6 +64,8 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
             if isinstance(error, ItemSettledError):
                 raise
             continue  # it went on meanwhile: decide again on what it has become
+        logger.info("instance cancelled", extra={"instance_id": instance_id, "reason": reason})
+        count("InstancesCancelled")
         return True
     raise ContentionError(f"instance {instance_id} went on faster than it could be cancelled")
 
@@ -93,12 +96,13 @@ def cancel_child(item: ItemRow, worker: Worker) -> None:
         if "withdrawal" not in error.purposes:
             return  # this item is settled
     else:
+        tell_withdrawn(item, _REASON)
         return
     try:
         if not cancel(item.tenant, item.instance_id, _REASON, ack=ack(item, clock.now())):
-            settle(item)  # it ended first: a late cancel changes nothing
+            drop(item, f"{item.instance_id} ended first")
     except NotFoundError:
-        settle(item)  # its dispatch was given up, so there never was a child
+        drop(item, "its dispatch was given up: there never was a child")
     except ItemSettledError:
         return
 
@@ -151,10 +155,11 @@ def _cancel_one(item: ItemRow, pair: dict[str, Json], *more: Action) -> None:
     try:
         commit([withdrawal(item, pair["item_id"], *more)])
     except ConditionFailedError:
-        try:
+        # Without a child, its dispatch was given up.
+        with suppress(NotFoundError):
             cancel(item.tenant, pair["instance_id"], _REASON)
-        except NotFoundError:
-            return  # its dispatch was given up, so there never was a child
+    else:
+        tell_withdrawn(item, _REASON)
 
 
 def _cancel_bulk(item: ItemRow, join_id: str, worker: Worker) -> None:
@@ -168,7 +173,8 @@ def _cancel_bulk(item: ItemRow, join_id: str, worker: Worker) -> None:
     for page in _pages(item, join_id):
         left += _cancel_page(item, page)
         if not worker.has_time_for(_PAGE_SECONDS):
-            send([Sending(Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id))])
+            again = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
+            send([Sending(again, trace=item.trace)])
             return
     if left:
         raise left[0]
@@ -196,6 +202,7 @@ def _cancel_page(item: ItemRow, page: list[ItemRow]) -> list[AftercommitError]:
     try:
         if undone:
             commit([withdrawal(item, row.item_id, _WITHDRAWN) for row in undone])
+            tell_withdrawn(item, _REASON, number=len(undone))
         left = [row for row in page if row.status == ItemStatus.DONE]
     except ConditionFailedError:
         pass  # one of them was admitted meanwhile: they go one by one

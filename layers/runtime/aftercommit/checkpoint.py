@@ -24,6 +24,7 @@ from aftercommit.model import (
     Command,
     Decision,
     Incident,
+    InstanceStatus,
     Intention,
     ItemCommand,
     Json,
@@ -142,6 +143,9 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
         HeadRow.snapshot.set(inline) if inline is not None else HeadRow.snapshot.remove(),
         HeadRow.payloads.set(payloads.name) if SNAPSHOT in payloads.texts else HeadRow.payloads.remove(),
     ]
+    if held.head.trace and not due_at:
+        # The sweep has no message to send about it now; and a head with a snapshot often just fits into a KB.
+        actions.append(HeadRow.trace.remove())
     if status.ended:
         actions.append(HeadRow.ended_at.set(moment))
     correlation_id = held.state.correlation_id
@@ -156,6 +160,12 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
     _remove_old_snapshot(held, snapshot_puts, payloads)
     if pending.mark:
         hurry(held.tenant, pending.mark)
+    if status == InstanceStatus.FAULTED:
+        # The kind of failure alone: its message may have inputs in it.
+        failure = held.state.failure
+        told = {"instance_id": held.head.instance_id, "reason": failure.type if failure else None}
+        logger.warning("instance faulted", extra=told)
+        count("InstancesFaulted")
     if status.ended:
         # After the commit: before, another could begin beside one that goes on after all. A death in between
         # is cured by the next start, which finds the holder ended.

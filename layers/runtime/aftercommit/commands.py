@@ -7,7 +7,7 @@ code, or set aside (malformed). Anything else raises, and the queue delivers it 
 from collections.abc import Callable
 from math import ceil
 
-from aftercommit import clock
+from aftercommit import clock, traces
 from aftercommit.burst import Worker
 from aftercommit.cancel import cancel_child
 from aftercommit.errors import (
@@ -31,7 +31,7 @@ from aftercommit.run import run, run_item
 from aftercommit.set_aside import set_aside
 from aftercommit.start import start
 from aftercommit.stimulate import stimulate
-from aftercommit.tables import ItemRow, key_of
+from aftercommit.tables import HeadRow, ItemRow, key_of
 
 _COMMANDS: dict[str, Callable[[ItemRow, Worker], None]] = {
     ItemCommand.START: start,
@@ -43,14 +43,20 @@ _COMMANDS: dict[str, Callable[[ItemRow, Worker], None]] = {
 }
 
 
-def handle(text: str, worker: Worker, *, message_id: str = "") -> None:
-    """Serve one message body. What cannot be read goes to the dead-letter queue, with its reason logged."""
+def handle(text: str, worker: Worker, *, message_id: str = "", trace_header: str | None = None) -> None:
+    """Serve one message body. What cannot be read goes to the dead-letter queue, with its reason logged.
+
+    `trace_header` is the message's own. Each line names its trace: by that, the lines of what followed from a
+    traced step are found.
+    """
     try:
         message = read_message(text)
     except MalformedMessageError as error:
         _set_aside(text, error.message, message_id)
         return
     asked = {"tenant": message.tenant, "owner_id": message.owner_id, "item_id": message.item_id}
+    if upstream := traces.read_header(trace_header):
+        asked["upstream_trace_id"] = upstream.root
     with logger.append_context_keys(message_id=message_id, **asked):
         _handle(message, worker, text, message_id)
 
@@ -67,7 +73,7 @@ def _handle(message: Message, worker: Worker, text: str, message_id: str) -> Non
     except (LeaseHeldError, OvertakenError) as error:
         logger.info("postponed", extra={"reason": str(error)})
         count("MessagesPostponed")
-        postpone(message, _channel_of(message))
+        postpone(message, *_way_of(message))
     except UnreadableInstanceError:
         return  # told by its incident; what the message asks for stays undone, and comes up again
     except MalformedRowError as error:
@@ -85,7 +91,7 @@ def _serve(message: Message, worker: Worker) -> None:
         logger.info("no undone item")
         return
     if item.deliver_at and (wait := clock.from_text(item.deliver_at) - clock.now()) > 0:
-        send([Sending(message, ceil(wait), known_channel(item.channel))])  # never early
+        send([Sending(message, ceil(wait), known_channel(item.channel), item.trace)])  # never early
         return
     try:
         if item.command not in _COMMANDS:
@@ -95,12 +101,14 @@ def _serve(message: Message, worker: Worker) -> None:
         leave_to_newer(item, str(error))
 
 
-def _channel_of(message: Message) -> str | None:
+def _way_of(message: Message) -> tuple[str | None, str | None]:
+    """Return the channel of what a message speaks of, and the trace that it goes behind."""
+    row: HeadRow | ItemRow | None
     if message.instance_id:
-        head = find_head(message.tenant, message.instance_id)
-        return head.channel if head else None
-    item = find_item(message.tenant, message.owner_id or "", message.item_id or "")
-    return item.channel if item else None
+        row = find_head(message.tenant, message.instance_id)
+    else:
+        row = find_item(message.tenant, message.owner_id or "", message.item_id or "")
+    return (row.channel, row.trace) if row else (None, None)
 
 
 def _set_aside(text: str, reason: str, message_id: str) -> None:

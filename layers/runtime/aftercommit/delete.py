@@ -12,7 +12,7 @@ from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundErro
 from aftercommit.instances import ended_shard, find_head
 from aftercommit.log import count, logger
 from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus, instance_status
-from aftercommit.outbox import settle
+from aftercommit.outbox import drop
 from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
 from aftercommit.settings import settings
@@ -88,7 +88,7 @@ def _settle_if_vain(item: ItemRow, instance_id: str) -> bool:
     waited = item.command == ItemCommand.RESUME or (item.command == ItemCommand.JOIN and item.wait)
     if not waited or item.instance_id != instance_id:
         return False
-    settle(item)  # a timer, an answer, or a join that nothing waits for any more
+    drop(item, "its instance has ended")  # a timer, an answer, or a join that nothing waits for any more
     return True
 
 

@@ -6,13 +6,13 @@ dies in between, the item is still undone and becomes due again.
 
 from math import ceil
 
-from aftercommit import clock
+from aftercommit import clock, traces
 from aftercommit.errors import MalformedRowError
 from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import count, logger
 from aftercommit.model import ItemCommand, ItemStatus
-from aftercommit.outbox import claim, find_item, leave_to_newer, refuse
+from aftercommit.outbox import claim, find_item, is_occurrence, leave_to_newer, refuse
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.set_aside import set_aside
 from aftercommit.tables import ItemRow, split_key
@@ -76,7 +76,8 @@ def _sending(item: ItemRow) -> Sending:
     wait = clock.from_text(item.deliver_at) - clock.now() if item.deliver_at else 0
     # A start whose channel is lost is refused, and visible; what a running instance waits for must come.
     channel = item.channel if item.command == ItemCommand.START else known_channel(item.channel)
-    return Sending(message, ceil(max(0.0, wait)), channel)
+    trace = traces.begin() if is_occurrence(item) else item.trace
+    return Sending(message, ceil(max(0.0, wait)), channel, trace)
 
 
 def _record(item: ItemRow, error: Exception) -> None:

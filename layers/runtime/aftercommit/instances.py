@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.update import Action
 
-from aftercommit import clock, engine
+from aftercommit import clock, engine, traces
 from aftercommit.activations import activation_key_of, activation_put
 from aftercommit.definition import Definition
 from aftercommit.definitions import load_definition
@@ -130,6 +130,7 @@ def birth_writes(birth: Birth, at: float, *, lease_until: float | None = None) -
         channel=birth.channel,
         request_fingerprint=birth.request_fingerprint,
         due_shard=derive_shard(birth.instance_id, settings().due_shards),
+        trace=traces.current(),
         due_at=clock.to_text(due_at),
         created_at=moment,
         updated_at=moment,

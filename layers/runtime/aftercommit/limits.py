@@ -66,6 +66,8 @@ BATCH_BYTES_MAX = 64 * 1024
 BATCH_CHILDREN_MAX = 100
 NAMED_CHILDREN_MAX = 100
 FAILURES_NAMED_MAX = 10
+# Children of one bulk dispatch that go on with its trace: X-Ray shows a trace with 100 links to others.
+TRACED_CHILDREN_MAX = 50
 # While children of a bulk dispatch run, its join is looked at again after this long at most.
 JOIN_LOOK_SECONDS_MAX = 300
 

@@ -15,6 +15,7 @@ from aftercommit.errors import (
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id, new_token
 from aftercommit.intentions import begin_stimulus_id, event_name, intend_stimulus
 from aftercommit.limits import INPUT_BYTES_MAX, REQUEST_DAYS
+from aftercommit.log import count, logger
 from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, canonical, size_of
 from aftercommit.outbox import find_item, item_put
 from aftercommit.schema import check_storable
@@ -172,7 +173,11 @@ def replay(tenant: str, stimulus_id: str, item_id: str) -> str:
         commit([mark, item_put(tenant, stimulus_id, intention, at)])
     except ConditionFailedError:
         raise _replayed(find_dead_letter(tenant, stimulus_id, item_id)) from None
-    return name_stimulus(stimulus_id, intention.item_id)
+    new_id = name_stimulus(stimulus_id, intention.item_id)
+    told = {"owner_id": stimulus_id, "item_id": item_id, "reason": f"a caller asked for it; now {new_id}"}
+    logger.info("dead letter replayed", extra=told)
+    count("DeadLettersReplayed")
+    return new_id
 
 
 def _replayed(dead: ItemRow) -> ConflictError:
@@ -208,3 +213,6 @@ def delete_dead_letter(tenant: str, stimulus_id: str, item_id: str) -> None:
         commit([Delete("dead letter", ItemRow(dead.owner_key, dead.item_id), dead_still)])
     except ConditionFailedError:
         raise NotFoundError("no such dead letter", field="id") from None
+    told = {"owner_id": stimulus_id, "item_id": item_id, "reason": "a caller asked for it"}
+    logger.info("dead letter removed", extra=told)
+    count("DeadLettersRemoved")

@@ -11,7 +11,7 @@ from pynamodb.exceptions import AttributeDeserializationError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from aftercommit import clock
+from aftercommit import clock, traces
 from aftercommit.bodies import body_of, read_join, write_body
 from aftercommit.errors import ConditionFailedError, MalformedRowError
 from aftercommit.ids import derive_fraction, derive_id, derive_shard, part_name
@@ -23,6 +23,7 @@ from aftercommit.limits import (
     JOIN_LOOK_SECONDS_MAX,
     MESSAGE_CHARACTERS_MAX,
     QUEUE_DELAY_SECONDS_MAX,
+    TRACED_CHILDREN_MAX,
 )
 from aftercommit.log import count, logger
 from aftercommit.model import (
@@ -49,12 +50,19 @@ _AWAITED = (ItemCommand.START, ItemCommand.JOIN)  # whose `wait` says whether th
 
 
 def item_put(
-    tenant: str, owner_id: str, intention: Intention, at: float, payloads: Payloads | None = None
+    tenant: str,
+    owner_id: str,
+    intention: Intention,
+    at: float,
+    payloads: Payloads | None = None,
+    *,
+    trace: str | None = None,
 ) -> Put:
     """Return the write that stores an intention; it belongs into the commit that decided it.
 
     Of one that the owner itself has decided, what is large goes to the commit's `payloads`.
     The commit's own fence (the revision row, or the condition on another item) keeps it from being put twice.
+    `trace` is kept where this invocation has none: that of what the intention follows from.
     """
     body = intention.body
     deliver_at = intention.deliver_at
@@ -78,12 +86,24 @@ def item_put(
             body=text,
             payloads=payloads_name,
             deliver_at=clock.to_text(deliver_at) if deliver_at else None,
+            trace=(traces.current() or trace) if _is_traced(intention, join) else None,
             due_shard=_shard_of(intention),
             asleep=asleep or None,
             due_at=None if asleep else clock.to_text(_first_due_at(at, deliver_at)),
             created_at=clock.to_text(at),
         ),
     )
+
+
+def _is_traced(intention: Intention, join: Join | None) -> bool:
+    """Whether an intention goes on with the trace it is decided in.
+
+    Of many children only the first do. A time of a schedule begins a trace of its own (`deliver`): it does
+    not follow from the one before, and once one was recorded, all would be for ever.
+    """
+    if intention.command != ItemCommand.START:
+        return True
+    return intention.deliver_at is None and (join is None or join.index < TRACED_CHILDREN_MAX)
 
 
 def _shard_of(intention: Intention) -> int:
@@ -258,12 +278,25 @@ def withdrawal(item: ItemRow, withdrawn_item_id: str, *more: Action) -> Update:
     return Update("withdrawal", ItemRow(item.owner_key, withdrawn_item_id), actions, undone)
 
 
-def settle(item: ItemRow) -> None:
-    """Ack an item that has nothing (more) to do; one that is settled already stays as it is."""
+def settle(item: ItemRow) -> bool:
+    """Ack an item that has nothing (more) to do; returns False for one that is settled already."""
     try:
         commit(settlement(item, clock.now()))
     except ConditionFailedError:
-        return
+        return False
+    return True
+
+
+def drop(item: ItemRow, reason: str) -> None:
+    """Ack an item whose effect has become void, and tell why."""
+    if settle(item):
+        _tell("item dropped", "ItemsDropped", item, reason)
+
+
+def tell_withdrawn(item: ItemRow, reason: str, *, number: int = 1) -> None:
+    """Tell that dispatches of an item's owner were withdrawn: their children will never start."""
+    logger.info("dispatches withdrawn", extra={"owner_id": item.owner_id, "number": number, "reason": reason})
+    count("ItemsWithdrawn", number)
 
 
 def postpone_item(item: ItemRow, due_at: float) -> None:
@@ -299,7 +332,7 @@ def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
     uncounted = _still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
     condition = undone & uncounted & _as_read(item)
     commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, condition)])
-    _tell("attempt refused", "AttemptsRefused", item, failure)
+    _tell("attempt refused", "AttemptsRefused", item, _told(failure))
     return False
 
 
@@ -380,7 +413,7 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         if fewer is None:
             raise
         commit(fewer)
-    _tell("item given up", "ItemsGivenUp", item, failure)
+    _tell("item given up", "ItemsGivenUp", item, _told(failure))
 
 
 def give_up_if_undone(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> bool:
@@ -413,7 +446,7 @@ def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
                 "value": failure.to_json(),
             },
         )
-        return item_put(item.tenant, item.owner_id, resume, at)
+        return item_put(item.tenant, item.owner_id, resume, at, trace=item.trace)
     incident = Incident(derive_id("incident", item.item_id, int(item.generation)), failure)
     return incident_put(item.tenant, item.owner_id, incident, at, item_id=item.item_id)
 
@@ -434,12 +467,12 @@ def leave_to_newer(item: ItemRow, reason: str) -> None:
         commit([Update("leave", ItemRow(item.owner_key, item.item_id), actions, same & unclaimed)])
     except ConditionFailedError:
         return
-    _tell("left to newer code", "LeftToNewerCode", item, Failure("NewerFormError", reason))
+    _tell("left to newer code", "LeftToNewerCode", item, _told(Failure("NewerFormError", reason)))
 
 
-def _tell(message: str, metric: str, item: ItemRow, failure: Failure) -> None:
+def _tell(message: str, metric: str, item: ItemRow, reason: str) -> None:
     ids = {"owner_id": item.owner_id, "item_id": item.item_id, "command": item.command}
-    logger.warning(message, extra={**ids, "reason": _told(failure)})
+    logger.warning(message, extra={**ids, "reason": reason})
     count(metric)
 
 

@@ -27,7 +27,7 @@ from aftercommit.errors import (
 )
 from aftercommit.functions import registered_names
 from aftercommit.limits import NESTING_MAX, PATH_CHARACTERS_MAX
-from aftercommit.log import logger
+from aftercommit.log import count, logger
 from aftercommit.model import Json
 from aftercommit.occurrences import occurrence_writes
 from aftercommit.schema import check_storable
@@ -35,7 +35,7 @@ from aftercommit.settings import settings
 from aftercommit.tables import SHARED_TENANT, TriggerRow
 from aftercommit.triggers import check_claims, trigger_writes, triggers_of
 from aftercommit.workflow import Workflow
-from aftercommit.writes import Write, commit
+from aftercommit.writes import Delete, Write, commit
 
 _TRIES_MAX = 10
 
@@ -91,8 +91,17 @@ def publish(owner: str, definition: Definition) -> bool:
             commit([*writes, pointer_put(owner, definition, before)])
         except ConditionFailedError:
             continue  # others have published meanwhile
+        _tell_removed(definition.definition_id, writes, f"version {definition.version} is published now")
         return True
     raise ContentionError(f"workflow {definition.definition_id!r} is being published by others")
+
+
+def _tell_removed(definition_id: str, writes: list[Write], reason: str) -> None:
+    """Tell of the times of schedules that will not come, as what is published has changed."""
+    if number := sum(isinstance(each, Delete) and each.purpose == "occurrence" for each in writes):
+        told = {"definition_id": definition_id, "number": number, "reason": reason}
+        logger.info("times of schedules removed", extra=told)
+        count("OccurrencesRemoved", number)
 
 
 Version = tuple[Definition | None, list[TriggerRow]]  # with its trigger rows
@@ -169,5 +178,9 @@ def retract(tenant: str, definition_id: str) -> None:
             commit([*writes, pointer_delete(tenant, definition_id, before)])
         except ConditionFailedError:
             continue  # others have published meanwhile
+        reason = "a caller has retracted it"
+        logger.info("retracted", extra={"definition_id": definition_id, "version": before, "reason": reason})
+        count("DefinitionsRetracted")
+        _tell_removed(definition_id, writes, reason)
         return
     raise ContentionError(f"workflow {definition_id!r} is being published by others")

@@ -5,8 +5,9 @@ Whatever a message asks for stands in a durable row; a message whose row is gone
 
 import json
 from dataclasses import dataclass, replace
+from typing import Any
 
-from aftercommit import aws
+from aftercommit import aws, traces
 from aftercommit.errors import MalformedMessageError, RefusedError
 from aftercommit.limits import (
     POSTPONE_SECONDS_FIRST,
@@ -37,11 +38,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """A message on its way: after how many seconds, and on which channel."""
+    """A message on its way: after how many seconds, on which channel, and behind which trace.
+
+    `trace` is what the row that it speaks of keeps; None stands for that of this invocation.
+    """
 
     message: Message
     delay_seconds: int = 0
     channel: str | None = None
+    trace: str | None = None
 
 
 def read_message(text: str) -> Message:
@@ -88,16 +93,7 @@ def send(sendings: list[Sending]) -> list[Exception | None]:
 def _send_batch(
     url: str, indexes: list[int], sendings: list[Sending], results: list[Exception | None]
 ) -> None:
-    entries = [
-        {
-            "Id": str(index),
-            "MessageBody": sendings[index].message.to_text(),
-            "DelaySeconds": min(max(0, sendings[index].delay_seconds), QUEUE_DELAY_SECONDS_MAX),
-            # One busy tenant must not hold back the others: standard queues deliver groups fairly.
-            "MessageGroupId": sendings[index].message.tenant,
-        }
-        for index in indexes
-    ]
+    entries = [_entry(index, sendings[index]) for index in indexes]
     try:
         answer = aws.client("sqs").send_message_batch(QueueUrl=url, Entries=entries)
     except Exception as error:  # noqa: BLE001 - whatever the reason, these messages were not taken
@@ -106,6 +102,20 @@ def _send_batch(
         return
     for refused in answer.get("Failed", []):
         results[int(refused["Id"])] = RuntimeError(f"{refused['Code']}: {refused.get('Message', '')}")
+
+
+def _entry(index: int, sending: Sending) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "Id": str(index),
+        "MessageBody": sending.message.to_text(),
+        "DelaySeconds": min(max(0, sending.delay_seconds), QUEUE_DELAY_SECONDS_MAX),
+        # One busy tenant must not hold back the others: standard queues deliver groups fairly.
+        "MessageGroupId": sending.message.tenant,
+    }
+    if header := traces.header_of(sending.trace):
+        attribute = {"DataType": "String", "StringValue": header}
+        entry["MessageSystemAttributes"] = {"AWSTraceHeader": attribute}
+    return entry
 
 
 def queue_url_of(channel: str | None) -> str:
@@ -126,14 +136,14 @@ def known_channel(channel: str | None) -> str | None:
     return None
 
 
-def postpone(message: Message, channel: str | None) -> None:
+def postpone(message: Message, channel: str | None, trace: str | None = None) -> None:
     """Send a copy that comes back later on its channel, for a message that met a held lease.
 
     The copy replaces the message, so that waiting never counts as failing; the delay doubles.
     """
     delay = min(POSTPONE_SECONDS_FIRST * 2**message.postponed, POSTPONE_SECONDS_MAX)
     copy = replace(message, postponed=message.postponed + 1)
-    for failed in send([Sending(copy, delay, known_channel(channel))]):
+    for failed in send([Sending(copy, delay, known_channel(channel), trace)]):
         if failed:
             raise failed
 

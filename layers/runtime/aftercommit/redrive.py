@@ -54,7 +54,8 @@ def redrive(tenant: str, owner_id: str, item_id: str) -> ItemRow:
         raise ConflictError("it was changed meanwhile; look at it again", field="id") from None
     logger.info("redriven", extra={"owner_id": owner_id, "item_id": item_id, "generation": generation + 1})
     count("ItemsRedriven")
-    for refused in send([Sending(Message(tenant, owner_id, item_id), channel=item.channel)]):
+    message = Message(tenant, owner_id, item_id)
+    for refused in send([Sending(message, channel=item.channel, trace=item.trace)]):
         if refused:  # it is due: the sweep delivers it
             logger.warning("hint not sent", extra={"item_id": item_id, "reason": str(refused)})
     return _find(tenant, owner_id, item_id)

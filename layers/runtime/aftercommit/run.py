@@ -7,7 +7,7 @@ from aftercommit.errors import InstanceEndedError, LeaseHeldError, NotFoundError
 from aftercommit.instances import lease
 from aftercommit.limits import LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
-from aftercommit.outbox import ack, settle
+from aftercommit.outbox import ack, drop
 from aftercommit.tables import HeadRow, ItemRow
 
 
@@ -26,7 +26,7 @@ def run_item(item: ItemRow, worker: Worker) -> None:
     if head := _lease(item.tenant, instance_id, worker):
         Burst(head, worker).run(ack=ack(item, clock.now()))
     else:
-        settle(item)
+        drop(item, f"nothing to run in {instance_id}")
 
 
 def _lease(tenant: str, instance_id: str, worker: Worker) -> HeadRow | None:

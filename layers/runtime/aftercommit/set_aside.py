@@ -64,7 +64,7 @@ def _consequences(tenant: str, owner_id: str, row: ItemRow, failure: Failure, at
             "value": failure.to_json(),
         }
         told = Intention(ItemCommand.RESUME, derive_id("give-up", row.item_id, generation), body)
-        writes.append(item_put(tenant, owner_id, told, at))
+        writes.append(item_put(tenant, owner_id, told, at, trace=row.trace))
     return writes
 
 

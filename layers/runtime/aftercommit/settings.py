@@ -67,6 +67,7 @@ class Settings:
     http_private_addresses: bool = False
     payload_bucket: str = ""
     large_payloads: bool = False
+    tracing: bool = False
 
 
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

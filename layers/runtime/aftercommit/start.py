@@ -28,6 +28,7 @@ from aftercommit.log import count, logger
 from aftercommit.model import Failure, Json, Parent, size_of
 from aftercommit.outbox import (
     attempt_delay,
+    drop,
     give_up_if_undone,
     is_occurrence,
     mark_give_up,
@@ -53,8 +54,7 @@ def start(item: ItemRow, worker: Worker) -> None:
         _give_up(item, Failure("OwnerMissingError", f"instance {item.owner_id} does not exist"))
         return
     if is_occurrence(item) and not _is_published(item, body):
-        logger.info("not started: not what is published", extra={"item_id": item.item_id})
-        settle(item)
+        drop(item, "it is a time of a schedule that is not published any more")
         return
     try:
         head = _admit(item, _prepare(item, body), worker)
@@ -175,7 +175,7 @@ def _refuse(item: ItemRow, failure: Failure) -> None:
         # Only a hint, to keep the attempts close together; without it the sweep comes.
         again = Message(item.tenant, owner_id=item.owner_id, item_id=item.item_id)
         delay = attempt_delay(item, int(item.attempts) + 1)
-        send([Sending(again, ceil(delay), item.channel)])
+        send([Sending(again, ceil(delay), item.channel, item.trace)])
 
 
 def _give_up(item: ItemRow, failure: Failure) -> None:

@@ -23,6 +23,7 @@ from aftercommit.functions import failure_of
 from aftercommit.ids import derive_id
 from aftercommit.instances import lease
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, LEASE_MARGIN_SECONDS
+from aftercommit.log import count, logger
 from aftercommit.model import Failure, Intention, ItemCommand, ItemStatus, Json, Stimulate
 from aftercommit.outbox import ack, give_up, give_up_if_undone, item_put, open_stimuli, postpone_item, refuse
 from aftercommit.settings import settings
@@ -128,6 +129,9 @@ def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRo
         # stays open for a wait that is yet to come.
         for row in waiting:
             remove_row(row)
+        told = {"instance_id": waiting[0].instance_id, "reason": "nothing there waits for it any more"}
+        logger.info("rows of bookmarks removed", extra=told)
+        count("BookmarkRowsRemoved", len(waiting))
     return applied
 
 

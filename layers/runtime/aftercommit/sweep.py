@@ -131,7 +131,7 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
             elif head := _claim_instance(row):
                 tenant, instance_id = split_key(row.instance_key)
                 message = Message(tenant, instance_id=instance_id)
-                send([Sending(message, channel=known_channel(head.channel))])
+                send([Sending(message, channel=known_channel(head.channel), trace=head.trace)])
                 logger.info("swept instance", extra={"instance_id": instance_id})
                 count("InstancesSwept")
         except (AttributeDeserializationError, TypeError, ValueError) as error:

@@ -46,6 +46,14 @@ def _share_client(each: Connection) -> None:
     each._client = aws.client("dynamodb")  # noqa: SLF001
 
 
+class HintAttribute(UnicodeAttribute):
+    """A text that nothing rests on: stored as anything else, it counts as missing, and bars no reading."""
+
+    def get_value(self, value: dict[str, Any]) -> Any:
+        """Return the text, as stored."""
+        return value.get(self.attr_type)
+
+
 class DueIndex(GlobalSecondaryIndex[Any]):
     """What must be looked at by the sweep, oldest first, spread over shards."""
 
@@ -159,6 +167,7 @@ class HeadRow(Row):
     leases = NumberAttribute(null=True)  # leases taken since the head was last written by a burst
     released = NumberAttribute(null=True)  # those of them that were given back by workers that lived on
     sends = NumberAttribute(null=True)  # times the sweep has sent it since then
+    trace = HintAttribute(null=True)  # in which it was born, until it first waits or ends
     due_shard = NumberAttribute()
     # Set while the instance must move by itself; and, where ended instances are to go, once it has ended.
     due_at = UnicodeAttribute(null=True)
@@ -352,6 +361,7 @@ class ItemRow(Row):
     asleep = BooleanAttribute(null=True)  # undone, and not to be sent until another's end wakes it
     outcome = UnicodeAttribute(null=True)  # how the child of a bulk dispatch has ended
     output = UnicodeAttribute(null=True)  # and JSON of its output or failure, if that is small
+    trace = HintAttribute(null=True)  # in which it was decided
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while undone, unless asleep: when the sweep takes it
     attention_at = UnicodeAttribute(null=True)  # set when failed

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 
 from pynamodb.expressions.update import RemoveAction, SetAction
 
-from aftercommit import clock
+from aftercommit import clock, traces
 from aftercommit.ids import join_name, part_name
 from aftercommit.joins import COUNTED, Tally, judge
+from aftercommit.limits import TRACED_CHILDREN_MAX
 from aftercommit.log import logger
 from aftercommit.model import ItemStatus, Outcome
 from aftercommit.places import Join, Mark
@@ -95,7 +96,10 @@ def hurry(tenant: str, mark: Mark) -> None:
     try:
         sendings = []
         if join.follower is not None:
-            sendings.append(_sending(tenant, owner_id, part_name(join.join_id, join.follower), join.channel))
+            item_id = part_name(join.join_id, join.follower)
+            # What the row of the one behind says, without reading it.
+            trace = None if join.follower < TRACED_CHILDREN_MAX else traces.UNTRACED
+            sendings.append(_sending(tenant, owner_id, item_id, join.channel, trace))
         if mark.outcome != Outcome.COMPLETED or _is_full(tenant, mark):
             sendings += _find_hurried(tenant, mark)
         send(sendings)
@@ -120,12 +124,12 @@ def _find_hurried(tenant: str, mark: Mark) -> list[Sending]:
         key_of(tenant, owner_id), turns, scan_index_forward=False, limit=1, consistent_read=True
     )
     return [
-        _sending(tenant, owner_id, row.item_id, None)
+        _sending(tenant, owner_id, row.item_id, None, row.trace)
         for row in rows
         if row.status == ItemStatus.UNDONE
         and judge(json.loads(row.body), load_tally(tenant, owner_id, join_id))
     ]
 
 
-def _sending(tenant: str, owner_id: str, item_id: str, channel: str | None) -> Sending:
-    return Sending(Message(tenant, owner_id=owner_id, item_id=item_id), channel=channel)
+def _sending(tenant: str, owner_id: str, item_id: str, channel: str | None, trace: str | None) -> Sending:
+    return Sending(Message(tenant, owner_id=owner_id, item_id=item_id), channel=channel, trace=trace)

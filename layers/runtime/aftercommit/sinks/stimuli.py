@@ -5,7 +5,7 @@ The stimulus's id derives from the event's, so however often the event is delive
 
 from collections.abc import Sequence
 
-from aftercommit import clock
+from aftercommit import clock, traces
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.errors import AftercommitError, ConditionFailedError, TryLaterError
 from aftercommit.functions import failure_of
@@ -41,7 +41,8 @@ def _store(event: Outgoing) -> Refusal | None:
         value=body["data"],
         correlation_id=body.get("correlation_id"),
     )
-    put = item_put(event.tenant, stimulus_id_of(intention.body["stimulus"]), intention, clock.now())
+    owner_id = stimulus_id_of(intention.body["stimulus"])
+    put = item_put(event.tenant, owner_id, intention, clock.now(), trace=traces.begin())
     try:
         commit([Put(put.purpose, put.row, ItemRow.item_id.does_not_exist())])
     except ConditionFailedError:
