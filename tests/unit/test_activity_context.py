@@ -98,7 +98,7 @@ def queue_many(count: int, size: int, context) -> None:
         context.publish("e", input="x" * size)
 
 
-@pytest.mark.parametrize(("count", "size"), [(COMMIT_INTENTIONS_MAX + 1, 1), (1, RESULT_BYTES_MAX)])
+@pytest.mark.parametrize(("count", "size"), [(COMMIT_INTENTIONS_MAX + 1, 1), (3, RESULT_BYTES_MAX // 3)])
 def test_as_much_as_no_commit_can_hold_fails_the_activity(count, size):
     with pytest.raises(ResultTooLargeError, match="published"):
         find_function("queue-many").run({"count": count, "size": size}, context())

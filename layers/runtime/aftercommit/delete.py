@@ -35,7 +35,7 @@ def delete(tenant: str, instance_id: str) -> None:
     if not instance_status(head.status).ended:
         raise ConflictError(f"instance {instance_id!r} is {head.status}; cancel it first", field="id")
     for item in read_items(head.instance_key):
-        if item.status == ItemStatus.UNDONE and not _settle_if_vain(item, instance_id):
+        if item.status == ItemStatus.UNDONE and not _drop_if_vain(item, head):
             raise ConflictError(f"item {item.item_id} of instance {instance_id!r} is undone", field="id")
     try:
         _mark(head, "asked for over the API")
@@ -77,18 +77,20 @@ def _find_needed(head: HeadRow) -> str | None:
     for item in read_items(head.instance_key):
         over = item.status in (ItemStatus.DONE, ItemStatus.CANCELLED)
         told = item.status == ItemStatus.FAILED and item.wait
-        vain = item.status == ItemStatus.UNDONE and _settle_if_vain(item, _id_of(head))
+        vain = item.status == ItemStatus.UNDONE and _drop_if_vain(item, head)
         if not (over or told or vain):
             return f"its item {item.item_id} is {item.status}"
     return None
 
 
-def _settle_if_vain(item: ItemRow, instance_id: str) -> bool:
-    """Settle an undone item that only its own ended instance would have waited for; says if it is one."""
+def _drop_if_vain(item: ItemRow, head: HeadRow) -> bool:
+    """Drop an undone item that only its own ended instance would have waited for; says if it is one."""
     waited = item.command == ItemCommand.RESUME or (item.command == ItemCommand.JOIN and item.wait)
-    if not waited or item.instance_id != instance_id:
+    if not waited or item.instance_id != _id_of(head):
         return False
-    drop(item, "its instance has ended")  # a timer, an answer, or a join that nothing waits for any more
+    drop(
+        item, f"its instance is {head.status}"
+    )  # a timer, an answer, or a join that nothing waits for any more
     return True
 
 

@@ -16,7 +16,7 @@ from aftercommit.limits import (
 )
 from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
-from aftercommit.settings import body_bytes_max, settings
+from aftercommit.settings import settings
 from aftercommit.tables import DEFAULT_TENANT
 
 TENANT_PATTERN = re.compile(r"[a-z0-9-]{1,64}")
@@ -92,7 +92,9 @@ def check_path(path: str) -> None:
         raise NotFoundError(f"no name has more than {KEY_BYTES_MAX} bytes", field="path")
 
 
-def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str]) -> dict[str, Json]:
+def read_body(
+    text: str | None, *, base64_encoded: bool, known: Mapping[str, str], bytes_max: int = BODY_BYTES_MAX
+) -> dict[str, Json]:
     """Read a request body: a JSON object; `known` names its members, each `text`, `object` or `any`.
 
     An absent body is an empty object. Raises MalformedRequestError naming the member, or TooLargeError.
@@ -104,12 +106,12 @@ def read_body(text: str | None, *, base64_encoded: bool, known: Mapping[str, str
             raise MalformedRequestError("the body is no base64 of UTF-8", field="body") from None
     if not text:
         return {}
-    if len(text) > body_bytes_max():
-        raise TooLargeError(f"the body is larger than {body_bytes_max()} bytes", field="body")
+    if len(text) > bytes_max:
+        raise TooLargeError(f"the body is larger than {bytes_max} bytes", field="body")
     if not _encodes(text):
         raise MalformedRequestError("the body is no UTF-8", field="body")
-    if len(text.encode()) > body_bytes_max():
-        raise TooLargeError(f"the body is larger than {body_bytes_max()} bytes", field="body")
+    if len(text.encode()) > bytes_max:
+        raise TooLargeError(f"the body is larger than {bytes_max} bytes", field="body")
     try:
         body = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -12,6 +12,7 @@ from aftercommit.requests import (
     read_parameter,
     read_tenant,
 )
+from aftercommit.settings import body_bytes_max
 from aftercommit.views import Page, read_page
 
 
@@ -45,7 +46,9 @@ class Routes(Router):
     def body(self, **known: str) -> dict[str, Any]:
         """Return the body, an object of the fields that are `known`, each with its kind."""
         event = self.current_event
-        return read_body(event.body, base64_encoded=bool(event.is_base64_encoded), known=known)
+        return read_body(
+            event.body, base64_encoded=bool(event.is_base64_encoded), known=known, bytes_max=body_bytes_max()
+        )
 
     def idempotency_key(self) -> str | None:
         """Return the Idempotency-Key."""
