@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from scripts.demo_audit import Dispatch, Effect, Instance, Kind, audit, summary_line
+from scripts.audit import Dispatch, Effect, Instance, Kind, audit, summary_line
 
 SHIP = Dispatch("item-ship", "ship", "ship-order", "done")
 RECEIPT = Dispatch("item-receipt", "receipt", "send-receipt", "done")
@@ -30,8 +30,8 @@ INSTANCES = (PARENT, SHIPMENT, MAILING)
 EFFECTS = (CHARGED, SHIPPED, MAILED)
 
 
-def kinds(instances=INSTANCES, effects=EFFECTS, posted=POSTED, expected=None):
-    return [each.kind for each in audit(posted, instances, effects, expected)]
+def kinds(instances=INSTANCES, effects=EFFECTS, posted=POSTED, items=(), expected=None, owed=None):
+    return [each.kind for each in audit(posted, instances, effects, items, expected=expected, owed=owed)]
 
 
 def test_an_order_whose_effects_and_instances_agree_has_no_violation():
