@@ -37,7 +37,7 @@ demo: setup ## Run 50 orders on a local stack, kill workers meanwhile, and count
 	@$(RUN) scripts/demo.py $(ARGS)
 
 .PHONY: load
-load: setup ## Load a local stack for SECONDS=180, kill workers and double commands meanwhile, and count lost and duplicates
+load: setup ## Load a local stack, kill workers and double commands meanwhile, count lost and duplicates (SECONDS=180)
 	@$(RUN) scripts/load.py
 
 .PHONY: local

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import count, cycle
 from typing import Any
 
@@ -44,7 +45,7 @@ def main() -> int:
     with deployed(port=choose_port(), parameters=PARAMETERS, say=say) as stack:
         # The schedule fires a minute after the deploy for the first time.
         threading.Thread(target=stack.invoke, args=("sweep", {}), daemon=True).start()
-        verdict = run_load(stack, seconds)
+        verdict = run_load(stack, seconds).verdict
     for each in verdict.violations[:TOLD_MAX]:
         say(f"{each.kind.upper()}: order {each.order_id}: {each.told}")
     if len(verdict.violations) > TOLD_MAX:
@@ -55,7 +56,17 @@ def main() -> int:
     return verdict.exit_status
 
 
-def run_load(stack: Stack, seconds: float) -> Verdict:
+@dataclass(frozen=True)
+class Load:
+    """What a stack was put through, and what it has made of it."""
+
+    verdict: Verdict
+    kills: int
+    items: int  # that the outbox was seen to take
+    copies: int  # of commands, sent again
+
+
+def run_load(stack: Stack, seconds: float) -> Load:
     """Load a stack for some time, wait until it has come to rest, and audit what it did."""
     say(f"Posting orders for {seconds:.0f} s, killing workers and doubling commands meanwhile ...")
     duplicator = Duplicator(stack, TENANT)
@@ -99,7 +110,7 @@ def run_load(stack: Stack, seconds: float) -> Verdict:
     verdict = judge(posted, instances, violations)
     if verdict.exit_status:
         say(f"What the emulator complained of last:\n{stack.describe_failures()[-4000:]}\n")
-    return verdict
+    return Load(verdict, killer.total(), duplicator.items, duplicator.copies)
 
 
 class Posting(Background):

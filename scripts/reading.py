@@ -69,12 +69,12 @@ def find_ended(stack: Stack, tenant: str, instance_ids: Collection[str]) -> set[
     """Return those of some instances that have ended."""
     table = stack.outputs["InstancesTable"]
     keys = [{"instance_key": {"S": f"{tenant}#{each}"}, "row": {"S": "head"}} for each in instance_ids]
-    ended = set()
+    ended: set[str] = set()
     for first in range(0, len(keys), KEYS_MAX):
         answer = stack.client("dynamodb").batch_get_item(
             RequestItems={table: {"Keys": keys[first : first + KEYS_MAX]}}
         )
-        heads = map(_plain, answer["Responses"][table])
+        heads = map(plain, answer["Responses"][table])
         ended.update(each["instance_id"] for each in heads if each["status"] in ENDED)
     return ended
 
@@ -163,9 +163,9 @@ def _scan(
         )
     )
     for page in pages:
-        yield from map(_plain, page["Items"])
+        yield from map(plain, page["Items"])
 
 
-def _plain(row: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def plain(row: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Return a row of texts and numbers without DynamoDB's marks of types; numbers stay texts."""
     return {name: next(iter(value.values())) for name, value in row.items()}
