@@ -64,10 +64,11 @@ class Duplicator(Background):
             answers = [streams.get_records(ShardIterator=each) for each in iterators]
             iterators = [each["NextShardIterator"] for each in answers if "NextShardIterator" in each]
             for answer in answers:
-                self._waiting += self._choose(answer["Records"])
+                self._waiting += self.choose(answer["Records"])
             self._send()
 
-    def _choose(self, records: list[dict[str, Any]]) -> Iterator[Message]:
+    def choose(self, records: list[dict[str, Any]]) -> Iterator[Message]:
+        """Choose what is sent again, going by records of the outbox's stream."""
         for record in records:
             image = record["dynamodb"].get("NewImage", {})
             if not image or image["tenant"]["S"] != self._tenant:
