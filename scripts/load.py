@@ -176,18 +176,16 @@ class Posting(Background):
         self._post(order)
         self.repeats += 1
 
-    def _post(self, order: dict[str, Any]) -> str:
+    def _post(self, order: dict[str, Any], tries: int = TRIES_MAX) -> str:
         """Post an order until there is an answer; the key makes it one start."""
-        order_id = order["order_id"]
-        for number in count(1):
-            try:
-                instance_id = post_order(self.stack, order, TENANT)
-                break
-            except NoAnswerError:
-                if number == TRIES_MAX:
-                    raise
+        try:
+            instance_id = post_order(self.stack, order, TENANT)
+        except NoAnswerError:
+            if tries == 1:
+                raise
+            return self._post(order, tries - 1)
         # If the key has made two instances, the audit finds the other one.
-        self.posted.setdefault(order_id, instance_id)
+        self.posted.setdefault(order["order_id"], instance_id)
         self._duplicator.started(instance_id)
         return instance_id
 

@@ -140,27 +140,21 @@ def _scan(
 ) -> Iterator[dict[str, Any]]:
     """Read the rows of a table whose partition key begins like that; with `only`, those of one value."""
     names = {"#key": key} | {f"#{name}": name for name in wanted}
-    asked: dict[str, Any] = {}
-    # The emulator takes no empty text to begin with.
-    conditions = ["begins_with(#key, :prefix)"] if prefix else []
-    values = {":prefix": {"S": prefix}} if prefix else {}
-    projection = ", ".join(names)
+    asked: dict[str, Any] = {"ProjectionExpression": ", ".join(names)}
+    conditions = {}
+    if prefix:
+        conditions["begins_with(#key, :prefix)"] = {":prefix": {"S": prefix}}
     if only:
-        names["#only"] = only[0]
-        values[":only"] = {"S": only[1]}
-        conditions.append("#only = :only")
+        names["#only"], value = only
+        conditions["#only = :only"] = {":only": {"S": value}}
     if conditions:
-        asked = {"FilterExpression": " AND ".join(conditions), "ExpressionAttributeValues": values}
-    pages = (
-        stack.client("dynamodb")
-        .get_paginator("scan")
-        .paginate(
-            TableName=stack.outputs[output],
-            ConsistentRead=True,
-            ProjectionExpression=projection,
-            ExpressionAttributeNames=names,
-            **asked,
-        )
+        asked["FilterExpression"] = " AND ".join(conditions)
+        asked["ExpressionAttributeValues"] = {
+            name: value for each in conditions.values() for name, value in each.items()
+        }
+    scan = stack.client("dynamodb").get_paginator("scan")
+    pages = scan.paginate(
+        TableName=stack.outputs[output], ConsistentRead=True, ExpressionAttributeNames=names, **asked
     )
     for page in pages:
         yield from map(plain, page["Items"])
