@@ -7,9 +7,8 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import count, cycle
 from typing import Any
 
@@ -32,6 +31,7 @@ TWICE_EVERY = 5  # order is posted twice at once, ...
 AGAIN_EVERY = 10  # ... and with every tenth one that has ended is posted again
 TRIES_MAX = 5
 WATCH_SECONDS = 0.3
+WARM_SECONDS_MAX = 180  # until the first order has ended, and the first worker was killed
 KILL_SECONDS = (2.0, 4.0)
 KILL_SHARES = {"run": 0.8, "deliver": 0.1, "sweep": 0.1}
 # Leases, redeliveries and resends without ack that may come one after another, on a busy machine.
@@ -45,7 +45,7 @@ def main() -> int:
     with deployed(port=choose_port(), parameters=PARAMETERS, say=say) as stack:
         # The schedule fires a minute after the deploy for the first time.
         threading.Thread(target=stack.invoke, args=("sweep", {}), daemon=True).start()
-        verdict = run_load(stack, seconds).verdict
+        verdict, _ = run_load(stack, seconds)
     for each in verdict.violations[:TOLD_MAX]:
         say(f"{each.kind.upper()}: order {each.order_id}: {each.told}")
     if len(verdict.violations) > TOLD_MAX:
@@ -56,61 +56,75 @@ def main() -> int:
     return verdict.exit_status
 
 
-@dataclass(frozen=True)
 class Load:
-    """What a stack was put through, and what it has made of it."""
+    """What a stack is put through."""
 
-    verdict: Verdict
-    kills: int
-    items: int  # that the outbox was seen to take
-    copies: int  # of commands, sent again
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.duplicator = Duplicator(stack, TENANT)
+        self.posting = Posting(stack, self.duplicator)
+        self.killer = Killer(stack, KILL_SHARES, KILL_SECONDS)
+
+    def run(self, seconds: float, progress: Progress) -> None:
+        """Load the stack so long, from when all of it is going on; raises RunError if it never is."""
+        with self.duplicator, self.posting, self.killer:
+            if not self._watch(self._is_on, WARM_SECONDS_MAX, progress):
+                raise RunError(f"no load after {WARM_SECONDS_MAX} seconds:\n{self.stack.describe_failures()}")
+            self._watch(lambda: False, seconds, progress)
+
+    def _is_on(self) -> bool:
+        return bool(self.posting.ended and self.killer.total() and self.duplicator.copies)
+
+    def _watch(self, is_over: Callable[[], bool], seconds_max: float, progress: Progress) -> bool:
+        deadline = time.monotonic() + seconds_max
+        while not is_over():
+            if time.monotonic() > deadline:
+                return False
+            if not self.stack.emulator.is_running():
+                raise RunError("the emulator has ended by itself")
+            for each in (self.posting, self.duplicator, self.killer):
+                each.check()
+            progress.show(
+                f"{len(self.posting.posted)} orders started, {self.posting.ended} of them ended; "
+                f"{self.killer.total()} workers killed, {self.duplicator.copies} commands sent again"
+            )
+            time.sleep(1)
+        return True
 
 
-def run_load(stack: Stack, seconds: float) -> Load:
+def run_load(stack: Stack, seconds: float) -> tuple[Verdict, Load]:
     """Load a stack for some time, wait until it has come to rest, and audit what it did."""
     say(f"Posting orders for {seconds:.0f} s, killing workers and doubling commands meanwhile ...")
-    duplicator = Duplicator(stack, TENANT)
-    killer = Killer(stack, KILL_SHARES, KILL_SECONDS)
+    load = Load(stack)
     began = time.monotonic()
     with Progress(sys.stdout, every_seconds=10) as progress:
-        with duplicator, Posting(stack, duplicator) as posting, killer:
-            while time.monotonic() < began + seconds:
-                if not stack.emulator.is_running():
-                    raise RunError("the emulator has ended by itself")
-                posting.check()
-                duplicator.check()
-                progress.show(
-                    f"{len(posting.posted)} orders started, {posting.ended} of them ended; "
-                    f"{killer.total()} workers killed, {duplicator.copies} commands sent again"
-                )
-                time.sleep(1)
+        load.run(seconds, progress)
+        loaded = time.monotonic()
         _await_rest(stack, progress)
-    posted = dict(posting.posted)
-    say(
-        f"  {len(posted)} orders in {seconds:.0f} s, {posting.repeats} of them posted again; "
-        f"at rest after {time.monotonic() - began:.0f} s"
-    )
+    posting = load.posting
+    say(f"  loaded for {loaded - began:.0f} s, at rest {time.monotonic() - loaded:.0f} s later")
     say("Comparing what the activities did with what is stored ...")
     items = read_items(stack, TENANT)
     instances = read_instances(stack, TENANT, items)
     effects = read_effects(stack, f"{TENANT}-")
     violations = audit(
-        posted,
+        posting.posted,
         instances,
         effects,
         items,
         expected={order_id: expected(each) for order_id, each in posting.orders.items()},
         owed={order_id: owed(each) for order_id, each in posting.orders.items()},
     )
+    verdict = judge(posting.posted, instances, violations)
     say(
         f"  {len(instances)} instances, {len(items)} intentions, {len(effects)} effects;\n"
-        f"  {describe_deaths(stack, killer)};\n"
-        f"  {duplicator.describe()}; {describe_deliveries(stack)}"
+        f"  {posting.repeats} posts of orders that were there already;\n"
+        f"  {describe_deaths(stack, load.killer)};\n"
+        f"  {load.duplicator.describe()}; {describe_deliveries(stack)}"
     )
-    verdict = judge(posted, instances, violations)
     if verdict.exit_status:
         say(f"What the emulator complained of last:\n{stack.describe_failures()[-4000:]}\n")
-    return Load(verdict, killer.total(), duplicator.items, duplicator.copies)
+    return verdict, load
 
 
 class Posting(Background):
