@@ -34,8 +34,10 @@ WATCH_SECONDS = 0.3
 WARM_SECONDS_MAX = 180  # until the first order has ended, and the first worker was killed
 KILL_SECONDS = (2.0, 4.0)
 KILL_SHARES = {"run": 0.8, "deliver": 0.1, "sweep": 0.1}
-# Leases, redeliveries and resends without ack that may come one after another, on a busy machine.
-SETTLE_SECONDS_MAX = 240
+# Leases, redeliveries and resends without ack may come one after another, and a busy machine be slow: so it
+# counts for how long nothing has ended.
+STILL_SECONDS_MAX = 180
+SETTLE_SECONDS_MAX = 900
 TOLD_MAX = 40
 
 
@@ -205,14 +207,18 @@ class Posting(Background):
 
 
 def _await_rest(stack: Stack, progress: Progress) -> None:
-    """Wait until nothing is left to do, or until that takes too long: the audit then says what is left."""
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    while time.monotonic() < deadline:
-        running, undone = count_open(stack, TENANT)
-        messages = count_messages(stack)
+    """Wait until nothing is left to do, or nothing happens any more: the audit then says what is left."""
+    began = changed_at = time.monotonic()
+    before = None
+    while time.monotonic() < min(changed_at + STILL_SECONDS_MAX, began + SETTLE_SECONDS_MAX):
+        running, undone = left = count_open(stack, TENANT)
         if not running and not undone:
             break
-        progress.show(f"at rest soon: {running} instances, {undone} intentions, {messages} messages left")
+        if left != before:
+            before, changed_at = left, time.monotonic()
+        progress.show(
+            f"at rest soon: {running} instances, {undone} intentions, {count_messages(stack)} messages left"
+        )
         time.sleep(1)
     await_quiet(stack)
 
