@@ -5,7 +5,6 @@ exit status 1. PORT sets the emulator's port.
 """
 
 import sys
-import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +13,11 @@ from typing import Any
 from scripts.audit import Effect, Instance, Kind, audit, summary_line
 from scripts.background import Background
 from scripts.console import Progress, RunError, choose_port, run_program, say
+from scripts.course import await_quiet, begin_sweeping, describe_deaths, describe_deliveries
 from scripts.killer import Killer
 from scripts.local_stack import Stack, deployed
 from scripts.orders import PARAMETERS, expected, owed, post_order, read_orders
 from scripts.reading import DEFAULT_TENANT, count_open, find_ended, read_effects, read_instances, read_items
-from scripts.settling import await_quiet, describe_deaths, describe_deliveries
 
 CLIENTS = 3
 WAVES = 5
@@ -44,9 +43,7 @@ def run_demo(stack: Stack, orders: list[dict[str, Any]], started: float) -> int:
     ready = time.monotonic()
     say(f"Posting {len(orders)} orders, and killing workers meanwhile ...")
     killer = Killer(stack, KILL_SHARES, KILL_SECONDS, KILLS_MAX)
-    # The schedule fires a minute after the deploy for the first time; nobody wants to watch that.
-    sweeping = threading.Thread(target=stack.invoke, args=("sweep", {}), daemon=True)
-    sweeping.start()
+    begin_sweeping(stack)
     with killer, Progress(sys.stdout) as progress, Posting(stack, orders, killer) as posting:
         finished = _await_end(stack, posting, killer, progress)
     posted = posting.posted

@@ -15,12 +15,12 @@ from typing import Any
 from scripts.audit import Kind, Verdict, audit, judge
 from scripts.background import Background
 from scripts.console import Progress, RunError, choose_port, read_number, run_program, say
+from scripts.course import await_quiet, begin_sweeping, count_messages, describe_deaths, describe_deliveries
 from scripts.duplicator import Duplicator
 from scripts.killer import Killer
 from scripts.local_stack import Stack, deployed
 from scripts.orders import AMOUNT_MAX, PARAMETERS, NoAnswerError, expected, owed, post_order, read_orders
 from scripts.reading import count_open, find_ended, read_effects, read_instances, read_items
-from scripts.settling import await_quiet, count_messages, describe_deaths, describe_deliveries
 
 TENANT = "load"
 SECONDS = 180
@@ -45,8 +45,7 @@ def main() -> int:
     """Run the load on a stack of its own; return the exit status."""
     seconds = read_number("SECONDS", SECONDS)
     with deployed(port=choose_port(), parameters=PARAMETERS, say=say) as stack:
-        # The schedule fires a minute after the deploy for the first time.
-        threading.Thread(target=stack.invoke, args=("sweep", {}), daemon=True).start()
+        begin_sweeping(stack)
         verdict, _ = run_load(stack, seconds)
     for each in verdict.violations[:TOLD_MAX]:
         say(f"{each.kind.upper()}: order {each.order_id}: {each.told}")
@@ -65,7 +64,8 @@ class Load:
         self.stack = stack
         self.duplicator = Duplicator(stack, TENANT)
         self.posting = Posting(stack, self.duplicator)
-        self.killer = Killer(stack, KILL_SHARES, KILL_SECONDS)
+        # Where workers take longer to start than they live, nothing ends: so one more dies once an order has.
+        self.killer = Killer(stack, KILL_SHARES, KILL_SECONDS, pace=lambda: self.posting.ended)
 
     def run(self, seconds: float, progress: Progress) -> None:
         """Load the stack so long, from when all of it is going on; raises RunError if it never is."""

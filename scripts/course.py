@@ -1,11 +1,24 @@
-"""How a run of the demo or of the load comes to rest, and what the stack tells of the way there."""
+"""How a run of the demo or of the load begins and comes to rest, and what is told of the way."""
 
+import contextlib
+import threading
 import time
 
 from scripts.killer import Killer
 from scripts.local_stack import Stack
 
 QUIET_SECONDS_MAX = 40
+
+
+def begin_sweeping(stack: Stack) -> None:
+    """Make the first sweep: the schedule fires a minute after the deploy for the first time."""
+
+    def sweep() -> None:
+        # Its worker may be killed, as any other: then the schedule is the first.
+        with contextlib.suppress(RuntimeError):
+            stack.invoke("sweep", {})
+
+    threading.Thread(target=sweep, daemon=True).start()
 
 
 def await_quiet(stack: Stack) -> None:
