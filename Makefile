@@ -36,6 +36,10 @@ $(environments): %-environment:
 demo: setup ## Run 50 orders on a local stack, kill workers meanwhile, and count ghosts, lost and duplicates
 	@$(RUN) scripts/demo.py $(ARGS)
 
+.PHONY: load
+load: setup ## Load a local stack, kill workers and double commands meanwhile, count lost and duplicates (SECONDS=180)
+	@$(RUN) scripts/load.py
+
 .PHONY: local
 local: setup ## Serve the deployed stack on this machine (PORT=4566 WORKFLOWS_DIR=path LOCAL_PARAMETERS="Key=Value ...")
 	@exec $(RUN) scripts/local.py

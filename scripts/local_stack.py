@@ -195,6 +195,7 @@ def deployed(
                 deploy(folder / "lean", port, parameters)
         stack = _describe(emulator)
         _allow_batches(stack)
+        _allow_http(stack)
         yield stack
 
 
@@ -247,6 +248,11 @@ def _allow_batches(stack: Stack) -> None:
         PolicyName=EMULATOR_POLICY,
         PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}),
     )
+
+
+def _allow_http(stack: Stack) -> None:
+    """Let the bucket of payloads be used: its policy refuses plain HTTP, and the emulator speaks nothing else."""
+    stack.client("s3").delete_bucket_policy(Bucket=stack.outputs["PayloadBucket"])
 
 
 def _describe(emulator: Emulator) -> Stack:

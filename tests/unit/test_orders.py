@@ -7,7 +7,7 @@ import pytest
 from aftercommit.direct import run
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX, INPUT_BYTES_MAX
 from aftercommit.model import size_of
-from scripts.demo import ORDERS, expected
+from scripts.orders import ORDERS, expected
 from workflows import place_order, send_receipt, ship_order
 
 SAMPLES = [json.loads(line) for line in ORDERS.read_text(encoding="utf-8").splitlines()]

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from scripts.demo_audit import Dispatch, Effect, Instance, Kind, audit, summary_line
+from scripts.audit import Dispatch, Effect, Instance, Item, Kind, audit, judge, summary_line
 
 SHIP = Dispatch("item-ship", "ship", "ship-order", "done")
 RECEIPT = Dispatch("item-receipt", "receipt", "send-receipt", "done")
@@ -26,12 +26,17 @@ CHARGED = Effect("o", "charge_card", "e1", "parent")
 SHIPPED = Effect("o", "hand_over", "e2", "ship")
 MAILED = Effect("o", "mail_receipt", "e3", "receipt")
 
+ITEMS = (
+    Item("item-ship", "parent", "start", "ship-order", "done"),
+    Item("item-receipt", "parent", "start", "send-receipt", "done"),
+    Item("item-told", "ship", "resume", None, "done"),
+)
 INSTANCES = (PARENT, SHIPMENT, MAILING)
 EFFECTS = (CHARGED, SHIPPED, MAILED)
 
 
-def kinds(instances=INSTANCES, effects=EFFECTS, posted=POSTED, expected=None):
-    return [each.kind for each in audit(posted, instances, effects, expected)]
+def kinds(instances=INSTANCES, effects=EFFECTS, posted=POSTED, items=(), expected=None, owed=None):
+    return [each.kind for each in audit(posted, instances, effects, items, expected=expected, owed=owed)]
 
 
 def test_an_order_whose_effects_and_instances_agree_has_no_violation():
@@ -161,3 +166,99 @@ def test_the_last_line_counts_each_kind():
     assert summary_line(1, [PARENT], violations) == (
         "orders=1 completed=1 faulted=0 ghosts=1 lost=1 duplicates=1"
     )
+
+
+# --- intentions, and what the orders themselves say ---
+
+
+def test_settled_intentions_of_instances_that_exist_are_no_violation():
+    assert kinds(items=ITEMS) == []
+
+
+def test_an_intention_that_is_still_undone_is_lost():
+    assert kinds(items=[*ITEMS[:2], replace(ITEMS[2], status="undone")]) == [Kind.LOST]
+
+
+def test_an_intention_of_an_instance_that_does_not_exist_is_a_ghost():
+    assert kinds(items=[*ITEMS, replace(ITEMS[2], owner_id="nobody")]) == [Kind.GHOST]
+
+
+def test_a_dispatch_that_no_journal_tells_of_is_a_ghost():
+    assert kinds(items=[*ITEMS, replace(ITEMS[0], item_id="another")]) == [Kind.GHOST]
+
+
+def test_an_effect_that_neither_ledger_nor_rows_know_of_is_lost_by_what_the_order_holds():
+    unaware = replace(MAILING, done=frozenset())
+    instances, effects = [PARENT, SHIPMENT, unaware], [CHARGED, SHIPPED]
+    assert kinds(instances, effects) == []
+    assert kinds(instances, effects, owed={"o": {"charge_card", "mail_receipt"}}) == [Kind.LOST]
+
+
+def test_what_is_missing_for_a_reason_that_was_told_is_not_told_again():
+    instances, effects = [PARENT, MAILING], [CHARGED, MAILED]
+    assert kinds(instances, effects, owed={"o": {"charge_card", "hand_over"}}) == [Kind.LOST]
+
+
+# --- the verdict of a load run ---
+
+
+def verdict(instances=INSTANCES, effects=EFFECTS, items=ITEMS, posted=POSTED):
+    return judge(posted, instances, audit(posted, instances, effects, items))
+
+
+def test_a_run_without_violations_has_the_exit_status_0():
+    found = verdict()
+    assert (found.line, found.exit_status) == ("started=1 ended=1 lost=0 duplicates=0", 0)
+
+
+def test_a_run_that_has_started_nothing_has_the_exit_status_1():
+    found = verdict([], [], [], {})
+    assert (found.line, found.exit_status) == ("started=0 ended=0 lost=0 duplicates=0", 1)
+
+
+@pytest.mark.parametrize(
+    ("why", "found", "line"),
+    [
+        (
+            "a child is lost",
+            verdict((PARENT, MAILING), (CHARGED, MAILED), ITEMS[:2]),
+            "started=1 ended=1 lost=1 duplicates=0",
+        ),
+        (
+            "an order is lost",
+            verdict(posted=POSTED | {"p": "gone"}),
+            "started=2 ended=1 lost=1 duplicates=0",
+        ),
+        (
+            "an order has not ended",
+            verdict((replace(PARENT, status="suspended"), SHIPMENT, MAILING)),
+            "started=1 ended=0 lost=1 duplicates=0",
+        ),
+        (
+            "a child has not ended",
+            verdict((PARENT, SHIPMENT, replace(MAILING, status="running"))),
+            "started=1 ended=1 lost=1 duplicates=0",
+        ),
+        (
+            "a step was done twice",
+            verdict(
+                (PARENT, replace(SHIPMENT, done=SHIPMENT.done | {("hand_over", "e4")}), MAILING),
+                (*EFFECTS, replace(SHIPPED, execution_id="e4")),
+            ),
+            "started=1 ended=1 lost=0 duplicates=1",
+        ),
+        (
+            "an order was started twice",
+            verdict((*INSTANCES, replace(PARENT, instance_id="twin", done=frozenset(), dispatches=()))),
+            "started=1 ended=1 lost=0 duplicates=1",
+        ),
+        (
+            "an effect is a ghost",
+            verdict(effects=(*EFFECTS, Effect("o", "refund", "e9", "nobody"))),
+            "started=1 ended=1 lost=0 duplicates=0",
+        ),
+    ],
+)
+def test_a_run_in_which_something_is_wrong_has_the_exit_status_1(why, found, line):
+    assert (found.line, found.exit_status) == (line, 1), why
+    assert found.violations

@@ -1,4 +1,4 @@
-"""The audit of the demo: what the activities did, against what the instances say. Pure: no I/O.
+"""The audit of the demo and of the load run: what the activities did, against what is stored. Pure: no I/O.
 
 Both sides are read after everything has ended. What an instance says is its journal: the activity executions
 that it committed, and the dispatches that it committed.
@@ -6,6 +6,7 @@ that it committed, and the dispatches that it committed.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,7 +28,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A dispatch that an instance's journal tells of, with the status of its outbox item."""
+    """A dispatch that an instance's journal tells of, with what its outbox item says."""
 
     item_id: str
     child_id: str
@@ -37,7 +38,7 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class Instance:
-    """What an instance says over the API."""
+    """What the rows of an instance say."""
 
     instance_id: str
     definition_id: str
@@ -52,6 +53,17 @@ class Instance:
     def outcome(self) -> str:
         """How it ended, in a word or two."""
         return f"{self.status}: {self.error_type}" if self.error_type else self.status
+
+
+@dataclass(frozen=True)
+class Item:
+    """An outbox item, as it is stored."""
+
+    item_id: str
+    owner_id: str
+    command: str
+    definition_id: str | None  # of a start
+    status: str
 
 
 class Kind(StrEnum):
@@ -76,21 +88,30 @@ def audit(
     posted: Mapping[str, str],
     instances: Iterable[Instance],
     effects: Iterable[Effect],
+    items: Iterable[Item] = (),
+    *,
     expected: Mapping[str, str] | None = None,
+    owed: Mapping[str, AbstractSet[str]] | None = None,
 ) -> list[Violation]:
     """Compare everything with everything; returns what is wrong.
 
-    `posted` names each order's instance; `expected` the outcome that each order should have.
+    `posted` names each order's instance; `expected` the outcome that each order should have, and `owed` the
+    activities whose effect it should have had. These two come from what the orders hold: whatever the runtime
+    stores, it cannot agree with itself on having lost one.
     """
     found = {each.instance_id: each for each in instances}
     seen = list(effects)
-    return [
+    violations = [
         *_audit_orders(posted, found, expected or {}),
         *_audit_children(posted, found),
         *_audit_dispatches(found),
+        *_audit_items(found, items),
         *_audit_effects(found, seen),
         *_audit_repeats(found, seen),
     ]
+    # What was lost on the way to an effect is told once, where it was lost.
+    told = {each.order_id for each in violations}
+    return [*violations, *_audit_owed(posted, {*posted} - told, seen, owed or {})]
 
 
 def _audit_orders(
@@ -154,6 +175,35 @@ def _audit_parent(parent: Instance, found: Mapping[str, Instance]) -> Iterator[V
             yield Violation(Kind.LOST, parent.order_id, heard)
 
 
+def _audit_items(found: Mapping[str, Instance], items: Iterable[Item]) -> Iterator[Violation]:
+    """Every intention is some instance's own, and settled; the dispatches among them are told in journals."""
+    for each in items:
+        owner = found.get(each.owner_id)
+        name = f"{each.command} {each.item_id}"
+        if owner is None:
+            yield Violation(Kind.GHOST, "?", f"{name} is of an instance that does not exist: {each.owner_id}")
+        elif each.command != "start":
+            if each.status not in SETTLED:
+                yield Violation(Kind.LOST, owner.order_id, f"{name} of {_name(owner)} is still {each.status}")
+        elif each.item_id not in {told.item_id for told in owner.dispatches}:
+            yield Violation(Kind.GHOST, owner.order_id, f"no commit of {_name(owner)} accounts for {name}")
+
+
+def _audit_owed(
+    posted: Mapping[str, str],
+    orders: AbstractSet[str],
+    effects: list[Effect],
+    owed: Mapping[str, AbstractSet[str]],
+) -> Iterator[Violation]:
+    had: dict[str, set[str]] = {}
+    for each in effects:
+        had.setdefault(each.order_id, set()).add(each.activity)
+    for order_id in posted:
+        if order_id in orders:
+            for activity in sorted(owed.get(order_id, frozenset()) - had.get(order_id, set())):
+                yield Violation(Kind.LOST, order_id, f"{activity} never had its effect")
+
+
 def _audit_effects(found: Mapping[str, Instance], effects: list[Effect]) -> Iterator[Violation]:
     for each in effects:
         instance = found.get(each.instance_id)
@@ -199,3 +249,37 @@ def summary_line(orders: int, parents: Iterable[Instance], violations: Iterable[
         f"orders={orders} completed={statuses['completed']} faulted={statuses['faulted']} "
         f"ghosts={kinds[Kind.GHOST]} lost={kinds[Kind.LOST]} duplicates={kinds[Kind.DUPLICATE]}"
     )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a load run has come to: orders that the API has taken, those that ended, and what is wrong."""
+
+    started: int
+    ended: int
+    violations: tuple[Violation, ...]
+
+    def count(self, kind: Kind) -> int:
+        """Return how many violations are of a kind."""
+        return sum(1 for each in self.violations if each.kind == kind)
+
+    @property
+    def exit_status(self) -> int:
+        """0 if everything that was started has ended and nothing is wrong, else 1."""
+        return 0 if self.started and self.started == self.ended and not self.violations else 1
+
+    @property
+    def line(self) -> str:
+        """The load run's last line."""
+        return (
+            f"started={self.started} ended={self.ended} "
+            f"lost={self.count(Kind.LOST)} duplicates={self.count(Kind.DUPLICATE)}"
+        )
+
+
+def judge(
+    posted: Mapping[str, str], instances: Iterable[Instance], violations: Iterable[Violation]
+) -> Verdict:
+    """Count which of the posted orders have ended, by their own instances."""
+    ended = {each.instance_id for each in instances if each.status in ENDED}
+    return Verdict(len(posted), len(ended & {*posted.values()}), tuple(violations))
