@@ -251,7 +251,7 @@ def _allow_batches(stack: Stack) -> None:
 
 
 def _allow_http(stack: Stack) -> None:
-    """Let the bucket of payloads be used: its policy refuses plain HTTP, which is all that the emulator has."""
+    """Let the bucket of payloads be used: its policy refuses plain HTTP, all that the emulator has."""
     stack.client("s3").delete_bucket_policy(Bucket=stack.outputs["PayloadBucket"])
 
 

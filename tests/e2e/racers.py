@@ -15,9 +15,9 @@ from aftercommit.burst import Worker
 from aftercommit.client import StartRequest
 from aftercommit.errors import ActivationRefusedError
 from aftercommit.instances import find_head
-from aftercommit.model import instance_status
 from aftercommit.publish import load_workflows, publish_workflows
 from aftercommit.queue import Message
+from aftercommit.statuses import instance_status
 from aftercommit.tables import ActivationRow, ItemRow, key_of
 from tests.integration.template import queues, tables
 

@@ -7,10 +7,11 @@ import pytest
 
 from aftercommit import DispatchWorkflow, Sequence, Workflow
 from aftercommit import backlog as listing
+from aftercommit.attempts import refuse
 from aftercommit.backlog import list_open_stimuli, list_outbox
 from aftercommit.errors import MalformedRequestError
 from aftercommit.model import Failure
-from aftercommit.outbox import refuse, settle
+from aftercommit.outbox import settle
 from aftercommit.tables import ItemRow
 from aftercommit.views import Page, list_incidents
 from tests.integration.waits import send, sleeper

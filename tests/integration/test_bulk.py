@@ -2,7 +2,7 @@
 
 import pytest
 
-from aftercommit import BulkDispatchWorkflows, Event, Finish, Sequence, Step, Workflow, engine, expr, var
+from aftercommit import BulkDispatchWorkflows, Event, Finish, Sequence, Step, Workflow, expr, moves, var
 from aftercommit import inputs as given_inputs
 from aftercommit.cancel import cancel
 from aftercommit.delete import delete
@@ -267,7 +267,7 @@ def test_a_handler_that_waits_itself_holds_up_nothing_else(world):
 
 
 def test_r02_more_children_than_one_commit_holds_are_joined_with_one_resume(world, monkeypatch):
-    monkeypatch.setattr(engine, "COMMIT_INTENTIONS_MAX", 10)
+    monkeypatch.setattr(moves, "COMMIT_INTENTIONS_MAX", 10)
     workflow = Workflow("many", root=bulk_of(expr("[1..25]"), "simple", wait=True))
     simple = Workflow("simple", inputs={"item": int, "index": int}, root=Finish(given_inputs.item))
     instance_id = begin(world, workflow, simple)

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from aftercommit import cancel as cancelling
-from aftercommit import engine
+from aftercommit import moves
 from aftercommit.cancel import cancel
 from aftercommit.ids import derive_child_id
-from aftercommit.model import ItemStatus
+from aftercommit.statuses import ItemStatus
 from aftercommit.tables import HeadRow
 from tests.integration.bulks import admit, begin, parent_of, racing, starts, tally
 from tests.integration.faults import Crash
@@ -142,7 +142,7 @@ def test_a_cancel_that_comes_twice_or_late_changes_nothing(world):
 
 
 def test_a_parent_cancelled_in_the_middle_of_its_fan_out_leaves_nothing_behind(world, faults, monkeypatch):
-    monkeypatch.setattr(engine, "COMMIT_INTENTIONS_MAX", 2)
+    monkeypatch.setattr(moves, "COMMIT_INTENTIONS_MAX", 2)
     workflow = parent_of(["wait"] * 6, wait=True)
     world.publish(workflow)
     faults.before("TransactWriteItems", Crash(), skip=2)

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from aftercommit.attempts import give_up
 from aftercommit.model import Failure
-from aftercommit.outbox import give_up
 from tests.integration import template
 from tests.integration.handlers import ORDER, RECEIPT, ROOT
 from tests.integration.waits import sleeper, starter, tasker, waiter

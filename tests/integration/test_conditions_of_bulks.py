@@ -5,6 +5,7 @@ import json
 import pytest
 
 from aftercommit import clock
+from aftercommit.attempts import give_up
 from aftercommit.cancel import cancel
 from aftercommit.delete import delete
 from aftercommit.errors import ConditionFailedError, ConflictError
@@ -13,7 +14,7 @@ from aftercommit.instances import lease
 from aftercommit.join import join
 from aftercommit.limits import JOIN_LOOK_SECONDS_MAX
 from aftercommit.model import Failure
-from aftercommit.outbox import claim, find_item, give_up
+from aftercommit.outbox import claim, find_item
 from aftercommit.places import Join, Mark
 from aftercommit.queue import Message
 from aftercommit.tables import ItemRow, TallyRow, key_of, tally_name

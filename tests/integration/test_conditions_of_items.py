@@ -3,11 +3,13 @@
 import pytest
 
 from aftercommit import DispatchWorkflow, Workflow, clock
+from aftercommit.attempts import give_up, refuse
 from aftercommit.deliver import deliver
 from aftercommit.errors import ConditionFailedError
-from aftercommit.model import Failure, ItemStatus
-from aftercommit.outbox import ack, claim, find_item, give_up, refuse, settle
+from aftercommit.model import Failure
+from aftercommit.outbox import ack, claim, find_item, settle
 from aftercommit.set_aside import set_aside
+from aftercommit.statuses import ItemStatus
 from aftercommit.tables import ItemRow
 from aftercommit.writes import commit
 

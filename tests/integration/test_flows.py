@@ -15,8 +15,8 @@ from aftercommit import (
     var,
 )
 from aftercommit.instances import lease
-from aftercommit.model import ItemStatus
 from aftercommit.queue import Message
+from aftercommit.statuses import ItemStatus
 from aftercommit.tables import HeadRow, ItemRow, key_of
 from tests.integration.faults import Crash
 from tests.integration.flows import child, child_head, forgetting, names, parent, run_parent, waiting_for

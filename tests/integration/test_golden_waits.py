@@ -20,17 +20,18 @@ from aftercommit import (
     Timer,
     Workflow,
     aws,
-    engine,
+    moves,
     var,
 )
 from aftercommit.cancel import cancel
 from aftercommit.deliver_events import deliver_events
 from aftercommit.events import Event as Event_
 from aftercommit.events import event_put
-from aftercommit.model import _COMMANDS, ItemCommand
+from aftercommit.model import _COMMANDS
 from aftercommit.operations import name_stimulus, read_stimulus_id, replay, resume_by_token
 from aftercommit.publish import put_draft
 from aftercommit.settings import settings
+from aftercommit.statuses import ItemCommand
 from aftercommit.tables import HeadRow
 from tests.integration.test_golden import GOLDEN, VERSIONS, masked, read_golden
 from tests.integration.waits import looper, racer, send, sleeper, starter, tasker, teller, waiter
@@ -106,7 +107,7 @@ def write_rows(world, monkeypatch):
     world.set_raw(HeadRow, {"instance_key": "default#aborted", "row": "head"}, leases={"N": "10"})
     world.run("aborted")
     with monkeypatch.context() as small:
-        small.setattr(engine, "COMMIT_INTENTIONS_MAX", 2)
+        small.setattr(moves, "COMMIT_INTENTIONS_MAX", 2)
         start("wide", "wide")
     send("begin", value="started")
     handle_undone(world, "stimulus")  # split into a start

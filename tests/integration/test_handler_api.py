@@ -3,9 +3,9 @@
 import json
 
 from aftercommit import Sequence, Workflow, clock
+from aftercommit.attempts import give_up
 from aftercommit.instances import lease
 from aftercommit.model import Failure
-from aftercommit.outbox import give_up
 from aftercommit.queue import read_message
 from aftercommit.tables import ItemRow
 from tests.integration.handlers import ORDER, RECEIPT, error_of

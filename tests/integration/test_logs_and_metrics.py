@@ -8,7 +8,7 @@ import pytest
 
 from aftercommit import DispatchWorkflow, Sequence, Step, Workflow, activity
 from aftercommit.log import logger
-from aftercommit.model import ItemStatus
+from aftercommit.statuses import ItemStatus
 from aftercommit.sweep import sweep
 from aftercommit.tables import ItemRow, key_of
 

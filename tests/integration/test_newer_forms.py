@@ -6,6 +6,7 @@ import pytest
 
 from aftercommit import DispatchWorkflow, Sequence, Step, Workflow, clock, commands, var
 from aftercommit.activities import TYPES
+from aftercommit.attempts import leave_to_newer
 from aftercommit.cancel import cancel
 from aftercommit.client import dispatch_existing
 from aftercommit.definitions import load_definition
@@ -13,7 +14,7 @@ from aftercommit.delete import delete
 from aftercommit.deliver import deliver
 from aftercommit.errors import NewerFormError
 from aftercommit.instances import find_whole, lease, leases_of, load_leased
-from aftercommit.outbox import claim, find_item, leave_to_newer, settle
+from aftercommit.outbox import claim, find_item, settle
 from aftercommit.queue import Message
 from aftercommit.sweep import sweep
 from aftercommit.tables import HeadRow, ItemRow, RevisionRow

@@ -3,12 +3,12 @@
 import pytest
 
 from aftercommit import Cron, Fork, Sequence, StartAt, Step, Timer, Workflow, clock, var
+from aftercommit.attempts import give_up_if_undone, refuse
 from aftercommit.definition import read_definition
 from aftercommit.definitions import load_definition, store
 from aftercommit.errors import ConditionFailedError, DefinitionRefusedError
 from aftercommit.model import Failure
 from aftercommit.occurrences import next_times
-from aftercommit.outbox import give_up_if_undone, refuse
 from aftercommit.publish import publish, publish_draft, put_draft, retract
 from aftercommit.sweep import sweep
 from aftercommit.tables import SHARED_TENANT, DefinitionRow, ItemRow

@@ -4,13 +4,14 @@ import pytest
 
 from aftercommit import DispatchWorkflow, Event, Sequence, Step, Workflow
 from aftercommit import redrive as redriving
+from aftercommit.attempts import give_up, refuse
 from aftercommit.cancel import cancel
 from aftercommit.definitions import store
 from aftercommit.delete import delete
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError, TryLaterError
 from aftercommit.model import Failure
 from aftercommit.operations import send_event
-from aftercommit.outbox import find_item, give_up, refuse, settle
+from aftercommit.outbox import find_item, settle
 from aftercommit.publish import publish, retract
 from aftercommit.redrive import redrive
 from aftercommit.tables import ItemRow

@@ -3,9 +3,10 @@
 import pytest
 
 from aftercommit import DispatchWorkflow, Sequence, Step, Workflow, clock
+from aftercommit.attempts import attempt_delay, refuse
 from aftercommit.deliver import deliver
 from aftercommit.model import Failure
-from aftercommit.outbox import attempt_delay, find_item, refuse
+from aftercommit.outbox import find_item
 from aftercommit.tables import HeadRow, ItemRow
 from tests.integration.faults import no_answer, refusal
 from tests.integration.flows import child, names, parent, run_parent

@@ -6,7 +6,7 @@ from aftercommit import Event, Fork, PublishEvent, Sequence, Step, Workflow, clo
 from aftercommit.errors import TryLaterError
 from aftercommit.instances import lease
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
-from aftercommit.model import ItemCommand
+from aftercommit.statuses import ItemCommand
 from aftercommit.stimulate import stimulate
 from aftercommit.tables import BookmarkRow, HeadRow, ItemRow, key_of
 from aftercommit.writes import TRIES_MAX

@@ -4,9 +4,9 @@ import pytest
 
 from aftercommit.errors import KeyReusedError, TryLaterError
 from aftercommit.limits import REQUEST_DAYS
-from aftercommit.model import ItemStatus
 from aftercommit.operations import send_event
 from aftercommit.outbox import open_stimuli
+from aftercommit.statuses import ItemStatus
 from aftercommit.tables import ItemRow, RequestRow
 from tests.integration.faults import Crash, no_answer
 from tests.integration.handlers import Api, error_of

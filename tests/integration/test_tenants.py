@@ -10,8 +10,8 @@ import re
 import pytest
 
 from aftercommit import DispatchWorkflow, Event, Fork, HttpEndpoint, RunTask, Sequence, Step, Workflow
+from aftercommit.attempts import give_up
 from aftercommit.model import Failure
-from aftercommit.outbox import give_up
 from aftercommit.settings import settings
 from aftercommit.tables import key_of
 from tests.integration.template import load_template

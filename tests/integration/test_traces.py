@@ -14,6 +14,7 @@ from aftercommit import (
     var,
 )
 from aftercommit import inputs as given_inputs
+from aftercommit.attempts import give_up
 from aftercommit.client import dispatch_existing
 from aftercommit.deliver import deliver
 from aftercommit.deliver_events import deliver_events
@@ -21,7 +22,6 @@ from aftercommit.instances import lease
 from aftercommit.limits import TRACED_CHILDREN_MAX
 from aftercommit.model import Failure
 from aftercommit.operations import send_event
-from aftercommit.outbox import give_up
 from aftercommit.redrive import redrive
 from aftercommit.set_aside import set_aside
 from aftercommit.sweep import sweep

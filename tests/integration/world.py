@@ -12,10 +12,10 @@ from aftercommit.client import StartRequest, dispatch
 from aftercommit.commands import handle
 from aftercommit.definitions import store
 from aftercommit.deliver import deliver
-from aftercommit.model import ItemStatus
 from aftercommit.publish import publish
 from aftercommit.queue import Message
 from aftercommit.settings import settings
+from aftercommit.statuses import ItemStatus
 from aftercommit.sweep import sweep
 from aftercommit.tables import SHARED_TENANT, HeadRow, IncidentRow, ItemRow, RevisionRow, key_of
 from aftercommit.views import show_instance

@@ -14,7 +14,6 @@ from aftercommit.endpoints import answer
 from aftercommit.errors import ActivationRefusedError, ConflictError, NotFoundError, RefusedError
 from aftercommit.ids import derive_id
 from aftercommit.instances import find_head
-from aftercommit.model import InstanceStatus
 from aftercommit.operations import (
     call_back,
     find_dead_letter,
@@ -24,6 +23,7 @@ from aftercommit.operations import (
     send_event,
 )
 from aftercommit.publish import publish_draft, put_draft, retract
+from aftercommit.statuses import InstanceStatus
 from aftercommit.views import show_instance
 from tests.simulation.workflows import BY_NAME
 

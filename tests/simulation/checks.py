@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from aftercommit.ids import derive_execution_id, derive_id
-from aftercommit.model import Decision, InstanceStatus, Outcome
+from aftercommit.model import Decision
 from aftercommit.operations import read_stimulus_id
+from aftercommit.statuses import InstanceStatus, Outcome
 from tests.simulation import (
     checks_of_activations,
     checks_of_bulks,

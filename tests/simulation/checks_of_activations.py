@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from aftercommit import clock
-from aftercommit.model import InstanceStatus
+from aftercommit.statuses import InstanceStatus
 from tests.simulation.story import Plain, Story, plain
 
 Violations = Iterator[str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aftercommit.joins import COUNTED
-from aftercommit.model import InstanceStatus, Outcome
+from aftercommit.statuses import InstanceStatus, Outcome
 from tests.simulation.story import Story, Told, plain
 
 Violations = Iterator[str]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from aftercommit import clock
-from aftercommit.model import InstanceStatus
+from aftercommit.statuses import InstanceStatus
 from tests.simulation.accounts import Change
 from tests.simulation.calls import TENANT, Delete
 from tests.simulation.scenario import Scenario

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from unittest import mock
 
-from aftercommit import engine
+from aftercommit import moves
 from aftercommit.definitions import store
 from aftercommit.publish import publish
 from aftercommit.tables import SHARED_TENANT
@@ -69,7 +69,7 @@ def simulate_scenario(scenario: Scenario, run: Run) -> tuple[World, list[str]]:
     with ExitStack() as stack:
         stack.enter_context(installed(world, scenario.settings))
         for name, value in scenario.limits.items():
-            stack.enter_context(mock.patch.object(engine, name, value))
+            stack.enter_context(mock.patch.object(moves, name, value))
         for each in collect({start.definition_id for start in scenario.starts} | scenario.published):
             store(SHARED_TENANT, each.definition)
             publish(SHARED_TENANT, each.definition)

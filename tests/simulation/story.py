@@ -12,8 +12,9 @@ from typing import Any
 
 from aftercommit import clock, engine
 from aftercommit.definition import Definition, read_definition
-from aftercommit.model import Decision, InstanceStatus, Intention, Parent, State, command_from_json
+from aftercommit.model import Decision, Intention, Parent, State, command_from_json
 from aftercommit.payloads import object_key
+from aftercommit.statuses import InstanceStatus
 from tests.simulation.calls import Request, Send
 from tests.simulation.dynamodb import Item
 from tests.simulation.scenario import Scenario

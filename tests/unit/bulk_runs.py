@@ -1,7 +1,7 @@
 """Bulk dispatches under the engine, and short ways to look at what they intend."""
 
 from aftercommit import BulkDispatchWorkflows
-from aftercommit.model import ItemCommand
+from aftercommit.statuses import ItemCommand
 
 DONE = {"total": 2, "completed": 2, "faulted": 0, "cancelled": 0, "dispatch_failed": 0, "outputs": ["x", "y"]}
 FAILED = {**DONE, "completed": 1, "faulted": 1, "failures": [{"index": 1, "error": {"message": "no"}}]}

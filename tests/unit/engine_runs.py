@@ -3,21 +3,11 @@
 import json
 
 from aftercommit import SetVariable, Workflow, engine, expr
-from aftercommit.model import (
-    Continue,
-    Failure,
-    InstanceStatus,
-    ItemCommand,
-    Parent,
-    Raise,
-    Resume,
-    Start,
-    State,
-    Stimulate,
-    dumps,
-)
+from aftercommit.jsons import dumps
+from aftercommit.model import Continue, Failure, Parent, Raise, Resume, Start, State, Stimulate
 from aftercommit.model import Finish as StepFinished
 from aftercommit.sizes import measured
+from aftercommit.statuses import InstanceStatus, ItemCommand
 
 AT = 1_796_075_123.5
 PARENT = Parent("the-parent", "the-item", "the-bookmark")

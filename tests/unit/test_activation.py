@@ -5,7 +5,7 @@ import pytest
 from aftercommit import Delay, DispatchWorkflow, Event, Fork, PublishEvent, Sequence, Workflow, direct, var
 from aftercommit.definition import read_definition
 from aftercommit.errors import DefinitionRefusedError
-from aftercommit.model import InstanceStatus
+from aftercommit.statuses import InstanceStatus
 
 
 def single(activation="singleton", **more):

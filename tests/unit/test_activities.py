@@ -5,7 +5,7 @@ import pytest
 from aftercommit import DispatchWorkflow, Fault, Finish, If, Sequence, SetVariable, Step, expr, var
 from aftercommit import inputs as given_inputs
 from aftercommit.activities import TYPES
-from aftercommit.model import InstanceStatus
+from aftercommit.statuses import InstanceStatus
 from tests.unit.engine_runs import Run, failure_of
 
 GIVEN = given_inputs

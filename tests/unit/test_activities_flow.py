@@ -24,9 +24,11 @@ from aftercommit import (
     var,
 )
 from aftercommit import inputs as given_inputs
+from aftercommit.jsons import dumps
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
-from aftercommit.model import ExecutionStatus, InstanceStatus, Resume, State, dumps
 from aftercommit.model import Finish as StepFinished
+from aftercommit.model import Resume, State
+from aftercommit.statuses import ExecutionStatus, InstanceStatus
 from tests.unit.engine_runs import (
     LATER,
     Run,

@@ -19,7 +19,8 @@ from aftercommit import (
 )
 from aftercommit.definition import read_definition
 from aftercommit.errors import DefinitionRefusedError
-from aftercommit.model import InstanceStatus, dumps
+from aftercommit.jsons import dumps
+from aftercommit.statuses import InstanceStatus
 from tests.unit.engine_runs import Run, append, happen, waiting
 
 

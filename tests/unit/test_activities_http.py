@@ -22,7 +22,8 @@ from aftercommit.definition import read_definition
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.expressions import concat
 from aftercommit.limits import STATE_BYTES_MAX
-from aftercommit.model import InstanceStatus, Start, State, Stimulate
+from aftercommit.model import Start, State, Stimulate
+from aftercommit.statuses import InstanceStatus
 from tests.unit.engine_runs import AT, Run, failure_of
 
 REQUEST = {"method": "POST", "path": "orders", "query": {}, "headers": {}, "body": {"id": 7}}

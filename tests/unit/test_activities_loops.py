@@ -17,15 +17,17 @@ from aftercommit import (
     Step,
     Try,
     While,
-    engine,
     expr,
+    moves,
     var,
 )
 from aftercommit import inputs as given_inputs
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.ids import derive_child_id
+from aftercommit.jsons import dumps
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, ITEM_BYTES_MAX
-from aftercommit.model import Cancel, InstanceStatus, Resume, dumps
+from aftercommit.model import Cancel, Resume
+from aftercommit.statuses import InstanceStatus
 from tests.unit.engine_runs import (
     Run,
     append,
@@ -81,7 +83,7 @@ def test_a_thousand_rounds_without_a_step_commit_in_parts():
 
 
 def test_a_while_that_never_ends_and_never_waits_faults(monkeypatch):
-    monkeypatch.setattr(engine, "MOVES_MAX", 1000)
+    monkeypatch.setattr(moves, "MOVES_MAX", 1000)
     run = play(Run(While(expr("true"), SetVariable("x", 1))))
     assert failure_of(run).type == "EndlessLoopError"
 

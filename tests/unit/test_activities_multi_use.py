@@ -23,7 +23,9 @@ from aftercommit import (
     var,
 )
 from aftercommit.bookmarks import stimulus_id_of
-from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, Resume, Start, State, Stimulate, dumps
+from aftercommit.jsons import dumps
+from aftercommit.model import Bookmark, Resume, Start, State, Stimulate
+from aftercommit.statuses import InstanceStatus, ItemCommand
 from tests.unit.engine_runs import AT, Run, failure_of, happen, waiting
 
 STEP = Step("a", x=var.x)

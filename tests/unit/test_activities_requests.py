@@ -18,7 +18,8 @@ from aftercommit.definition import read_definition
 from aftercommit.errors import DefinitionRefusedError, HttpStatusError
 from aftercommit.expressions import concat
 from aftercommit.functions import ActivityFunction, descriptors, find_function, registered_names
-from aftercommit.model import ExecutionStatus, Failure, InstanceStatus, Raise, Resume
+from aftercommit.model import Failure, Raise, Resume
+from aftercommit.statuses import ExecutionStatus, InstanceStatus
 from tests.unit.engine_runs import AT, Run, failure_of
 from tests.unit.test_activities_http import faults_of
 

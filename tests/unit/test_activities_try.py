@@ -21,7 +21,8 @@ from aftercommit import (
     var,
 )
 from aftercommit import inputs as given_inputs
-from aftercommit.model import Cancel, Failure, InstanceStatus
+from aftercommit.model import Cancel, Failure
+from aftercommit.statuses import InstanceStatus
 from tests.unit.engine_runs import (
     LATER,
     Run,

@@ -21,7 +21,8 @@ from aftercommit import (
 )
 from aftercommit import inputs as given_inputs
 from aftercommit.limits import INPUT_BYTES_MAX
-from aftercommit.model import InstanceStatus, ItemCommand, Resume, Start, State, Stimulate
+from aftercommit.model import Resume, Start, State, Stimulate
+from aftercommit.statuses import InstanceStatus, ItemCommand
 from tests.unit.engine_runs import AT, Run, failure_of, happen, waiting
 
 YEARS_11 = 11 * 365 * 86_400

@@ -8,7 +8,8 @@ from aftercommit.functions import find_function
 from aftercommit.intentions import begin_stimulus_id
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, RESULT_BYTES_MAX
 from aftercommit.model import Finish as StepFinished
-from aftercommit.model import Intention, ItemCommand, command_from_json, command_to_json
+from aftercommit.model import Intention, command_from_json, command_to_json
+from aftercommit.statuses import ItemCommand
 from tests.unit.engine_runs import AT, Run
 from tests.unit.test_functions import context
 

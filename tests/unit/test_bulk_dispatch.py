@@ -5,6 +5,7 @@ import pytest
 from aftercommit import Finish, Sequence, Step, Workflow, expr, var
 from aftercommit import inputs as given_inputs
 from aftercommit.errors import DefinitionRefusedError
+from aftercommit.jsons import dumps, size_of
 from aftercommit.limits import (
     BULK_CHILDREN_MAX,
     COMMIT_BYTES_MAX,
@@ -13,7 +14,8 @@ from aftercommit.limits import (
     MOVES_MAX,
     TRANSACTION_BYTES_MAX,
 )
-from aftercommit.model import Cancel, Continue, InstanceStatus, ItemCommand, dumps, size_of
+from aftercommit.model import Cancel, Continue
+from aftercommit.statuses import InstanceStatus, ItemCommand
 from tests.unit.bulk_runs import bulk, joins, of, starts
 from tests.unit.engine_runs import Run, failure_of, play
 

@@ -7,8 +7,9 @@ import pytest
 from aftercommit import Event, Fault, Finish, Fork, Sequence, SetVariable, Step, Try, expr, var
 from aftercommit.ids import derive_child_id
 from aftercommit.joins import read_indexes
-from aftercommit.model import Cancel, InstanceStatus, ItemCommand, Parent
+from aftercommit.model import Cancel, Parent
 from aftercommit.places import Join
+from aftercommit.statuses import InstanceStatus, ItemCommand
 from tests.unit.bulk_runs import DONE, FAILED, bulk, joins, of, starts
 from tests.unit.engine_runs import Run, failure_of, happen, play
 

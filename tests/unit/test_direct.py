@@ -28,7 +28,7 @@ from aftercommit import (
 )
 from aftercommit import inputs as given_inputs
 from aftercommit.errors import InputRefusedError
-from aftercommit.model import InstanceStatus
+from aftercommit.statuses import InstanceStatus
 
 attempts = []
 

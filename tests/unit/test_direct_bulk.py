@@ -18,7 +18,7 @@ from aftercommit import (
     var,
 )
 from aftercommit import inputs as given_inputs
-from aftercommit.model import InstanceStatus
+from aftercommit.statuses import InstanceStatus
 
 child = Workflow(
     "child",

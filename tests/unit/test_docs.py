@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts.demo_audit import PARENT, Instance, summary_line
 
 from aftercommit.activities import TYPES
 from scripts.demo import ORDERS, expected
-from scripts.demo_audit import PARENT, Instance, summary_line
 from scripts.parameters import merge
 from tests.integration.template import load_template
 

@@ -4,23 +4,12 @@ import copy
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Fault, Finish, If, Sequence, SetVariable, Step, engine, expr, var
+from aftercommit import DispatchWorkflow, Fault, Finish, If, Sequence, SetVariable, Step, expr, moves, var
 from aftercommit import inputs as given_inputs
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, STATE_BYTES_MAX
-from aftercommit.model import (
-    Abort,
-    Cancel,
-    Continue,
-    ExecutionStatus,
-    Failure,
-    InstanceStatus,
-    ItemCommand,
-    Parent,
-    Raise,
-    Resume,
-    Start,
-)
+from aftercommit.model import Abort, Cancel, Continue, Failure, Parent, Raise, Resume, Start
 from aftercommit.model import Finish as StepFinished
+from aftercommit.statuses import ExecutionStatus, InstanceStatus, ItemCommand
 from tests.unit.engine_runs import AT, PARENT, Run
 
 # --- endings ---
@@ -134,7 +123,7 @@ def test_each_retry_has_a_bookmark_and_an_item_of_its_own():
 def test_a_missing_activity_is_one_incident_however_often_it_is_missed():
     run = Run(Step("a"))
     for _ in range(3):
-        run.fail(retry_at="2026-11-30T21:45:25.000Z", kind=engine.UNKNOWN_ACTIVITY)
+        run.fail(retry_at="2026-11-30T21:45:25.000Z", kind=moves.UNKNOWN_ACTIVITY)
         run.resume("Done")
     assert len({each.incident_id for each in run.incidents}) == 1
     assert run.state.executions[run.state.ready[0]].memory["uncounted"] == 3
@@ -233,7 +222,7 @@ def test_there_is_nothing_to_continue_when_nothing_was_left():
 
 
 def test_endless_moves_end_as_a_fault(monkeypatch):
-    monkeypatch.setattr(engine, "MOVES_MAX", 10)
+    monkeypatch.setattr(moves, "MOVES_MAX", 10)
     run = Run(Sequence(*[SetVariable("x", number) for number in range(20)]))
     assert run.state.failure.type == "EndlessLoopError"
 

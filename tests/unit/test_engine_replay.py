@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from aftercommit import engine
 from aftercommit.definition import read_definition
+from aftercommit.jsons import dumps
 from aftercommit.model import (
     Cancel,
     Continue,
@@ -18,7 +19,6 @@ from aftercommit.model import (
     Stimulate,
     command_from_json,
     command_to_json,
-    dumps,
 )
 from aftercommit.model import Finish as StepFinished
 from tests.unit.engine_runs import AT, PARENT, assert_sizes_are_exact

@@ -9,9 +9,6 @@ NOT_OURS = {"build", "dist", "node_modules", "venv"}  # what tools and people le
 LINES_MAX = 450
 # To be split. One that has been, or is gone, has to be taken out of here.
 TOO_LONG = {
-    "layers/runtime/aftercommit/engine.py",
-    "layers/runtime/aftercommit/model.py",
-    "layers/runtime/aftercommit/outbox.py",
     "tests/simulation/checks.py",
     "tests/simulation/scenarios.py",
     "tests/simulation/workflows.py",

@@ -15,8 +15,8 @@ from cryptography.x509.oid import NameOID
 from aftercommit import ActivityContext, clock
 from aftercommit.errors import HttpFailedError, HttpRefusedError, HttpTimeoutError
 from aftercommit.http_call import is_public, send_http_request
+from aftercommit.jsons import size_of
 from aftercommit.limits import RESULT_BYTES_MAX
-from aftercommit.model import size_of
 from tests.unit.web import reachable, serving
 
 

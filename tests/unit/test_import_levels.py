@@ -13,6 +13,7 @@ CLI = ROOT.parents[2] / "cli"
 LEVELS = [
     # facts and the outside world, one place each
     {"aws", "clock", "draws", "errors", "ids", "limits", "log", "paths", "places"},
+    {"jsons", "statuses"},
     {"model", "settings"},
     # what definitions are made of
     {"schedules"},
@@ -43,6 +44,7 @@ LEVELS = [
     {"activities.bulk_dispatch_workflows", "activities.if_", "activities.send_http_request"},
     {"activities"},
     {"catalogue", "definition"},
+    {"moves"},
     {"api_schemas", "engine", "workflow"},
     # running in process, with nothing stored and nothing sent
     {"direct.bulks", "direct.outside", "direct.result"},
@@ -55,6 +57,7 @@ LEVELS = [
     {"bodies"},
     {"activations", "bookmarks", "definitions", "incidents", "salvage", "tallies"},
     {"instances", "outbox", "triggers"},
+    {"attempts"},
     {"callbacks", "checkpoint", "occurrences", "set_aside", "sinks.sink"},
     {"event_items", "sinks.bus", "sinks.queue", "sinks.stimuli", "sinks.webhook"},
     {"sinks"},

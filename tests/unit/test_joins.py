@@ -17,8 +17,9 @@ from aftercommit.joins import (
     judge,
     read_indexes,
 )
+from aftercommit.jsons import size_of
 from aftercommit.limits import BATCH_BYTES_MAX, BULK_CHILDREN_MAX, BULK_OUTPUTS_BYTES_MAX
-from aftercommit.model import Outcome, size_of
+from aftercommit.statuses import Outcome
 
 BODY = {"join_id": "j", "total": 4, "rows": 1, "tolerated": 0, "outputs": True}
 HANDLING = {**BODY, "handlers": ["each_completed", "each_faulted"], "batch_max": 2}

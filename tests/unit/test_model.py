@@ -5,17 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftercommit.intentions import intend_start
+from aftercommit.jsons import dumps, size_of
 from aftercommit.model import (
     Abort,
     Bookmark,
     Cancel,
     Execution,
-    ExecutionStatus,
     Failure,
     Finish,
-    InstanceStatus,
     Intention,
-    ItemCommand,
     Parent,
     Raise,
     Resume,
@@ -23,9 +21,8 @@ from aftercommit.model import (
     State,
     command_from_json,
     command_to_json,
-    dumps,
-    size_of,
 )
+from aftercommit.statuses import ExecutionStatus, InstanceStatus, ItemCommand
 from tests.unit.trees import JSON
 
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)

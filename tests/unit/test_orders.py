@@ -5,8 +5,8 @@ import json
 import pytest
 
 from aftercommit.direct import run
+from aftercommit.jsons import size_of
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX, INPUT_BYTES_MAX
-from aftercommit.model import size_of
 from scripts.orders import ORDERS, expected
 from workflows import place_order, send_receipt, ship_order
 

@@ -11,19 +11,18 @@ from aftercommit.activities import TYPES
 from aftercommit.definition import _Reader, read_definition
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.ids import derive_id
+from aftercommit.jsons import dumps
 from aftercommit.model import (
     Continue,
     Finish,
-    InstanceStatus,
-    Outcome,
     Resume,
     Start,
     State,
     Stimulate,
     command_from_json,
     command_to_json,
-    dumps,
 )
+from aftercommit.statuses import InstanceStatus, Outcome
 from tests.unit.catalogue import nodes, wrong_nodes
 
 AT = 1_796_075_123.5

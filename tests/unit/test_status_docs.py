@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from aftercommit import DispatchWorkflow, Fault, Finish, If, Sequence, Step, Workflow, direct, var
-from aftercommit.model import Execution, ExecutionStatus, InstanceStatus, ItemStatus, State
+from aftercommit.model import Execution, State
+from aftercommit.statuses import ExecutionStatus, InstanceStatus, ItemStatus
 
 PAGE = Path(__file__).parents[2] / "docs" / "status.md"
 NOWHERE = "[*]"

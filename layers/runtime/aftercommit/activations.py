@@ -10,7 +10,7 @@ from pynamodb.exceptions import PynamoDBException
 from aftercommit.definition import Definition
 from aftercommit.errors import ActivationRefusedError, ConditionFailedError, ContentionError, TryLaterError
 from aftercommit.log import logger
-from aftercommit.model import InstanceStatus
+from aftercommit.statuses import InstanceStatus
 from aftercommit.tables import ActivationRow, HeadRow, key_of, split_key
 from aftercommit.writes import Check, Put, Write, commit
 

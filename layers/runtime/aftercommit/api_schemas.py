@@ -21,7 +21,7 @@ from aftercommit.limits import (
     PATH_CHARACTERS_MAX,
     VERSION_MAX,
 )
-from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
+from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus
 
 TEXT: Schema = {"type": "string"}
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": NAME_CHARACTERS_MAX}

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from aftercommit.errors import MalformedRequestError
 from aftercommit.ids import derive_id
+from aftercommit.jsons import Json
 from aftercommit.limits import EVENT_SHARDS, PAGE_MAX
-from aftercommit.model import ItemCommand, ItemStatus, Json
 from aftercommit.requests import find_number
 from aftercommit.salvage import read_item
 from aftercommit.settings import settings
+from aftercommit.statuses import ItemCommand, ItemStatus
 from aftercommit.tables import ItemRow
 from aftercommit.views import (
     Page,

@@ -7,9 +7,11 @@ import json
 from typing import cast
 
 from aftercommit.errors import MalformedRowError
-from aftercommit.model import Intention, ItemCommand, Json, dumps, join_from_json
+from aftercommit.jsons import Json, dumps
+from aftercommit.model import Intention, join_from_json
 from aftercommit.payloads import PayloadMissingError, Payloads, read_payload
 from aftercommit.places import Join
+from aftercommit.statuses import ItemCommand
 from aftercommit.tables import ItemRow
 
 # What the body of a command must have.

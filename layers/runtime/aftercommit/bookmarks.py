@@ -8,8 +8,9 @@ from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock
 from aftercommit.ids import derive_id
+from aftercommit.jsons import Json, canonical
 from aftercommit.log import logger
-from aftercommit.model import Bookmark, Json, canonical
+from aftercommit.model import Bookmark
 from aftercommit.tables import BookmarkRow, key_of
 from aftercommit.writes import Put
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from aftercommit import clock, traces
 from aftercommit.activities.step import Step
+from aftercommit.attempts import give_up_if_undone
 from aftercommit.bookmarks import stimulus_id_of
 from aftercommit.checkpoint import Pending, commit_end, commit_step, decide
 from aftercommit.errors import (
@@ -35,7 +36,7 @@ from aftercommit.model import (
     State,
     Stimulate,
 )
-from aftercommit.outbox import ack, drop, give_up_if_undone, open_stimuli
+from aftercommit.outbox import ack, drop, open_stimuli
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
 from aftercommit.tables import HeadRow, ItemRow

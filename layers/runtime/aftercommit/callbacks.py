@@ -3,8 +3,10 @@
 from aftercommit.definition import find_name_fault
 from aftercommit.errors import NotFoundError
 from aftercommit.instances import find_head, find_whole
-from aftercommit.model import Intention, ItemCommand, Json, instance_status
+from aftercommit.jsons import Json
+from aftercommit.model import Intention
 from aftercommit.outbox import item_put
+from aftercommit.statuses import ItemCommand, instance_status
 from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.tokens import find_parts, is_good
 from aftercommit.writes import Put

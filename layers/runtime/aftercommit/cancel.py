@@ -26,12 +26,14 @@ from aftercommit.errors import (
 from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, load_unleased
 from aftercommit.intentions import intend_cancels_of
+from aftercommit.jsons import Json
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
 from aftercommit.log import count, logger
-from aftercommit.model import Cancel, Intention, ItemCommand, ItemStatus, Json, Outcome, instance_status
+from aftercommit.model import Cancel, Intention
 from aftercommit.outbox import ack, drop, item_put, settle, tell_withdrawn, walk_parts, withdrawal
 from aftercommit.queue import Message, Sending, send
 from aftercommit.salvage import read_items
+from aftercommit.statuses import ItemCommand, ItemStatus, Outcome, instance_status
 from aftercommit.tables import ItemRow
 from aftercommit.writes import Put, Update, commit
 

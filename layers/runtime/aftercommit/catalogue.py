@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from aftercommit.activities import TYPES
 from aftercommit.activities.activity import Activity, Property
+from aftercommit.jsons import Json
 from aftercommit.keywords import Schema
-from aftercommit.model import Json
 
 _TEXT: Schema = {"type": "string", "minLength": 1}
 _TEXTS: Schema = {"type": "array", "items": {"type": "string"}}

@@ -18,23 +18,14 @@ from aftercommit.errors import ConditionFailedError, ItemSettledError, Overtaken
 from aftercommit.ids import derive_event_owner, new_token
 from aftercommit.incidents import incident_put
 from aftercommit.instances import SNAPSHOT, Held, ended_shard, leases_of, snapshot_writes
+from aftercommit.jsons import Json, dumps
 from aftercommit.log import count, logger
-from aftercommit.model import (
-    Bookmark,
-    Command,
-    Decision,
-    Incident,
-    InstanceStatus,
-    Intention,
-    ItemCommand,
-    Json,
-    command_to_json,
-    dumps,
-)
+from aftercommit.model import Bookmark, Command, Decision, Incident, Intention, command_to_json
 from aftercommit.outbox import item_put
 from aftercommit.payloads import Payloads, remove_payload
 from aftercommit.places import Mark
 from aftercommit.settings import settings
+from aftercommit.statuses import InstanceStatus, ItemCommand
 from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name
 from aftercommit.tallies import ending_writes, hurry, leave_out
 from aftercommit.writes import Put, Update, Write, commit

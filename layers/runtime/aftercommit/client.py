@@ -25,13 +25,14 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
+from aftercommit.jsons import Json, dumps, size_of
 from aftercommit.limits import LEASE_MARGIN_SECONDS
 from aftercommit.log import logger
-from aftercommit.model import Json, dumps, instance_status, size_of
 from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
 from aftercommit.settings import input_bytes_max, settings
+from aftercommit.statuses import instance_status
 from aftercommit.tables import HeadRow
 
 

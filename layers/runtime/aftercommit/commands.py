@@ -8,6 +8,7 @@ from collections.abc import Callable
 from math import ceil
 
 from aftercommit import clock, traces
+from aftercommit.attempts import leave_to_newer
 from aftercommit.burst import Worker
 from aftercommit.cancel import cancel_child
 from aftercommit.errors import (
@@ -22,14 +23,14 @@ from aftercommit.errors import (
 from aftercommit.instances import find_head
 from aftercommit.join import join
 from aftercommit.log import count, logger
-from aftercommit.model import ItemCommand, ItemStatus
-from aftercommit.outbox import find_item, leave_to_newer
+from aftercommit.outbox import find_item
 from aftercommit.queue import Message, Sending, known_channel, postpone, read_message, send
 from aftercommit.queue import set_aside as set_message_aside
 from aftercommit.resume import resume
 from aftercommit.run import run, run_item
 from aftercommit.set_aside import set_aside
 from aftercommit.start import start
+from aftercommit.statuses import ItemCommand, ItemStatus
 from aftercommit.stimulate import stimulate
 from aftercommit.tables import HeadRow, ItemRow, key_of
 

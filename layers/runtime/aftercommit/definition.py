@@ -11,6 +11,7 @@ from aftercommit.activities.activity import CHILD_KINDS, Property
 from aftercommit.activities.flowchart import are_connections
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.ids import derive_fingerprint, derive_id
+from aftercommit.jsons import Json, dumps, size_of
 from aftercommit.limits import (
     DEFINITION_BYTES_MAX,
     EXPRESSIONS_WORK_MAX,
@@ -19,7 +20,6 @@ from aftercommit.limits import (
     PATH_CHARACTERS_MAX,
     VERSION_MAX,
 )
-from aftercommit.model import Json, dumps, size_of
 
 LEVELS_MAX = 100
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -3,7 +3,7 @@
 from aftercommit.definition import Definition
 from aftercommit.definitions import PUBLISHED, list_published, list_versions, load_definition
 from aftercommit.errors import NotFoundError
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 from aftercommit.occurrences import next_times
 from aftercommit.tables import DefinitionRow, key_of, split_key
 from aftercommit.triggers import list_start_points

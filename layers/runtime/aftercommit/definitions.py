@@ -16,7 +16,7 @@ from aftercommit.errors import (
     NewerFormError,
     NotFoundError,
 )
-from aftercommit.model import Json, dumps
+from aftercommit.jsons import Json, dumps
 from aftercommit.tables import SHARED_TENANT, DefinitionRow, key_of, version_name
 from aftercommit.writes import Delete, Put, commit
 

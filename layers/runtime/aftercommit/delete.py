@@ -11,11 +11,11 @@ from aftercommit.activations import release_activation
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
 from aftercommit.instances import ended_shard, find_head
 from aftercommit.log import count, logger
-from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus, instance_status
 from aftercommit.outbox import drop
 from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
 from aftercommit.settings import settings
+from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus, instance_status
 from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, split_key
 from aftercommit.writes import Delete, Update, commit
 

@@ -7,14 +7,15 @@ dies in between, the item is still undone and becomes due again.
 from math import ceil
 
 from aftercommit import clock, traces
+from aftercommit.attempts import leave_to_newer, refuse
 from aftercommit.errors import MalformedRowError
 from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
 from aftercommit.log import count, logger
-from aftercommit.model import ItemCommand, ItemStatus
-from aftercommit.outbox import claim, find_item, is_occurrence, leave_to_newer, refuse
+from aftercommit.outbox import claim, find_item, is_occurrence
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.set_aside import set_aside
+from aftercommit.statuses import ItemCommand, ItemStatus
 from aftercommit.tables import ItemRow, split_key
 
 _STATUSES = frozenset(each.value for each in ItemStatus)

@@ -15,8 +15,8 @@ from aftercommit.errors import (
 )
 from aftercommit.http_parts import METHODS, find_path_fault
 from aftercommit.instances import find_whole
+from aftercommit.jsons import Json
 from aftercommit.log import logger
-from aftercommit.model import Json
 from aftercommit.tables import TriggerRow
 from aftercommit.triggers import find_triggers
 

@@ -15,11 +15,12 @@ from pynamodb.exceptions import AttributeDeserializationError
 from aftercommit import aws, clock
 from aftercommit.bodies import body_of
 from aftercommit.errors import MalformedRowError
+from aftercommit.jsons import Json, dumps
 from aftercommit.limits import READ_BATCH_MAX
-from aftercommit.model import ItemStatus, Json, dumps
 from aftercommit.set_aside import set_aside
 from aftercommit.settings import settings
 from aftercommit.statements import RowUpdate, update_each
+from aftercommit.statuses import ItemStatus
 from aftercommit.tables import ItemRow, split_key
 
 DAY_SECONDS = 86_400

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aftercommit import clock, schema
 from aftercommit.errors import EventExistsError, EventRefusedError, InputRefusedError
 from aftercommit.ids import EVENT_OWNER, derive_event_owner, derive_shard, new_event_id
+from aftercommit.jsons import Json, dumps
 from aftercommit.limits import (
     EVENT_BYTES_MAX,
     EVENT_CHARACTERS_MAX,
@@ -24,7 +25,7 @@ from aftercommit.limits import (
     TRANSACTION_ACTIONS_MAX,
     TRANSACTION_BYTES_MAX,
 )
-from aftercommit.model import ItemCommand, ItemStatus, Json, dumps
+from aftercommit.statuses import ItemCommand, ItemStatus
 
 if TYPE_CHECKING:
     from pynamodb.transactions import TransactWrite

@@ -13,6 +13,7 @@ from aftercommit import clock, intentions, schema
 from aftercommit.errors import InputRefusedError, ResultTooLargeError, UnknownActivityError
 from aftercommit.ids import derive_fraction, derive_id
 from aftercommit.intentions import intend_start, stimulus_body, take_along
+from aftercommit.jsons import Json, dumps, size_of
 from aftercommit.limits import (
     COMMIT_INTENTIONS_MAX,
     DELAY_SECONDS_MAX,
@@ -25,7 +26,8 @@ from aftercommit.limits import (
     TOKEN_DAYS,
 )
 from aftercommit.log import Logger, logger
-from aftercommit.model import Failure, Intention, ItemCommand, Json, dumps, size_of
+from aftercommit.model import Failure, Intention
+from aftercommit.statuses import ItemCommand
 from aftercommit.tokens import make_callback_token
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -21,8 +21,8 @@ from urllib3.util import Url, parse_url
 from aftercommit.errors import HttpFailedError, HttpRefusedError, HttpTimeoutError, InputRefusedError
 from aftercommit.functions import ActivityContext, register_built_in
 from aftercommit.http_parts import body_of, is_json, parse_json
+from aftercommit.jsons import Json, dumps, size_of
 from aftercommit.limits import RESULT_BYTES_MAX
-from aftercommit.model import Json, dumps, size_of
 from aftercommit.schema import check_storable
 from aftercommit.settings import settings
 

@@ -4,8 +4,8 @@ import base64
 import json
 import re
 
+from aftercommit.jsons import Json
 from aftercommit.limits import NAME_CHARACTERS_MAX
-from aftercommit.model import Json
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _PATH_PATTERN = re.compile(r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)*")

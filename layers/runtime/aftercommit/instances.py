@@ -29,21 +29,13 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_id, derive_shard, new_token
 from aftercommit.incidents import incident_put
+from aftercommit.jsons import Json, dumps
 from aftercommit.limits import ENDED_SHARDS, INLINE_SNAPSHOT_BYTES_MAX
 from aftercommit.log import count, logger
-from aftercommit.model import (
-    Failure,
-    Incident,
-    InstanceStatus,
-    Json,
-    Parent,
-    State,
-    command_from_json,
-    dumps,
-    instance_status,
-)
+from aftercommit.model import Failure, Incident, Parent, State, command_from_json
 from aftercommit.payloads import PayloadMissingError, Payloads, read_payload
 from aftercommit.settings import settings
+from aftercommit.statuses import InstanceStatus, instance_status
 from aftercommit.tables import (
     HeadRow,
     IncidentRow,

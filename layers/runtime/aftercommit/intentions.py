@@ -5,18 +5,11 @@ from dataclasses import replace
 
 from aftercommit import clock
 from aftercommit.ids import derive_child_id, derive_id, derive_join_id, join_name, part_name
-from aftercommit.model import (
-    Bookmark,
-    Execution,
-    InstanceStatus,
-    Intention,
-    ItemCommand,
-    Json,
-    Outcome,
-    State,
-)
+from aftercommit.jsons import Json
+from aftercommit.model import Bookmark, Execution, Intention, State
 from aftercommit.places import Join
 from aftercommit.schedules import next_of
+from aftercommit.statuses import InstanceStatus, ItemCommand, Outcome
 
 _CANCELS_MAX = 25  # children that one intention speaks of
 _CANCELS_APART_MAX = 2  # such intentions in one commit

@@ -11,10 +11,12 @@ from aftercommit.burst import Worker, apply_item
 from aftercommit.errors import ConditionFailedError
 from aftercommit.ids import part_name
 from aftercommit.joins import End, HandOver, Tally, Told, compose_batch, compose_result, judge, name_failures
+from aftercommit.jsons import Json, dumps
 from aftercommit.log import count, logger
-from aftercommit.model import Failure, ItemStatus, Json, Outcome, Resume, dumps
+from aftercommit.model import Failure, Resume
 from aftercommit.outbox import find_parts, settle
 from aftercommit.places import Join, Mark
+from aftercommit.statuses import ItemStatus, Outcome
 from aftercommit.tables import ItemRow
 from aftercommit.tallies import ending_writes, hurry, leave_out, load_tally, tally_update, wake_update
 from aftercommit.writes import commit

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from aftercommit.ids import derive_child_id, part_name
 from aftercommit.intentions import OUTCOME_OF_ENDING
+from aftercommit.jsons import Json, dumps, size_of
 from aftercommit.limits import (
     BATCH_BYTES_MAX,
     BULK_OUTPUTS_BYTES_MAX,
@@ -19,8 +20,9 @@ from aftercommit.limits import (
     TALLY_CHILDREN,
     TALLY_ROWS_MAX,
 )
-from aftercommit.model import Json, Outcome, State, dumps, size_of
+from aftercommit.model import State
 from aftercommit.places import Mark
+from aftercommit.statuses import Outcome
 
 # How an ending is counted: the attribute of a tally row, and the name in the result.
 COUNTED = {

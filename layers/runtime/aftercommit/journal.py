@@ -1,7 +1,9 @@
 """The journal: one line per thing that an activity did, for people; a replay never reads it."""
 
 from aftercommit.activities.activity import Activity
-from aftercommit.model import Execution, Failure, Intention, Json, Outcome
+from aftercommit.jsons import Json
+from aftercommit.model import Execution, Failure, Intention
+from aftercommit.statuses import Outcome
 
 
 def line_of(

@@ -4,13 +4,12 @@ Everything here is plain data that survives JSON, so that a snapshot plus the co
 it give the same state in any worker, at any time.
 """
 
-import json
 from collections import deque
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from aftercommit.errors import NewerFormError
+from aftercommit.jsons import Json
 from aftercommit.limits import (
     INPUT_BYTES_MAX,
     LARGE_STATE_BYTES_MAX,
@@ -18,68 +17,7 @@ from aftercommit.limits import (
     STATE_BYTES_MAX,
 )
 from aftercommit.places import Join, Mark
-
-Json = Any  # dict, list, str, int, float, bool or None, nested
-
-
-class InstanceStatus(StrEnum):
-    """Where an instance stands; the last three are endings."""
-
-    PENDING = "pending"  # stored, not run yet
-    RUNNING = "running"  # has work that needs no outside input
-    SUSPENDED = "suspended"  # waits at its bookmarks
-    COMPLETED = "completed"
-    FAULTED = "faulted"
-    CANCELLED = "cancelled"
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing can change any more."""
-        return self in _ENDINGS
-
-
-_ENDINGS = frozenset({InstanceStatus.COMPLETED, InstanceStatus.FAULTED, InstanceStatus.CANCELLED})
-
-
-class ItemStatus(StrEnum):
-    """Where an outbox item stands."""
-
-    UNDONE = "undone"  # its effect has not committed
-    DONE = "done"  # its effect has committed
-    FAILED = "failed"  # given up, with its consequence
-    CANCELLED = "cancelled"  # withdrawn before its effect committed
-
-
-class ItemCommand(StrEnum):
-    """What an outbox item intends."""
-
-    START = "start"  # create and run a child
-    RESUME = "resume"  # continue an instance at one of its bookmarks
-    RUN = "run"  # go on with an instance that is pending or stranded
-    CANCEL = "cancel"  # withdraw a dispatch, or cancel the child it has led to
-    JOIN = "join"  # continue an instance when the children of a bulk dispatch have ended
-    STIMULUS = "stimulus"  # start and resume whatever it matches
-    EVENT = "event"  # tell the sinks
-
-
-class ExecutionStatus(StrEnum):
-    """Where one activity execution stands."""
-
-    READY = "ready"  # a step to be run by a worker
-    WAITING = "waiting"  # at a bookmark
-    RUNNING = "running"  # a composite whose children run
-    FAULTED = "faulted"  # abandoned under the strategy `continue`
-
-
-class Outcome(StrEnum):
-    """How an activity execution ended, for its parent and its `on` branches."""
-
-    DONE = "Done"
-    DISPATCHED = "Dispatched"
-    COMPLETED = "Completed"
-    FAULTED = "Faulted"
-    CANCELLED = "Cancelled"
-    DISPATCH_FAILED = "DispatchFailed"
+from aftercommit.statuses import ExecutionStatus, InstanceStatus, ItemCommand, instance_status
 
 
 @dataclass(slots=True)
@@ -278,14 +216,6 @@ class State:
             response=written.get("response"),
             failure=Failure(**written["failure"]) if "failure" in written else None,
         )
-
-
-def instance_status(text: str) -> InstanceStatus:
-    """Read the status of a head; raises NewerFormError for one that this code does not know."""
-    try:
-        return InstanceStatus(text)
-    except ValueError:
-        raise NewerFormError(f"this code does not know the status {text!r} of an instance") from None
 
 
 def _execution_from_json(execution_id: str, written: dict[str, Json]) -> Execution:
@@ -488,30 +418,3 @@ class Decision:
     incidents: list[Incident] = field(default_factory=list)
     journal: list[dict[str, Json]] = field(default_factory=list)
     mark: Mark | None = None  # its ending, if it is one of a bulk
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
-
-
-def dumps(value: Json) -> str:
-    """Write compact JSON; NaN and infinities are refused with ValueError."""
-    return _ENCODER.encode(value)
-
-
-def canonical(value: Json) -> str:
-    """Write JSON so that equal values give equal text, whatever the order of members; 1.0 is 1."""
-    return _CANONICAL.encode(_with_whole_numbers(value))
-
-
-def _with_whole_numbers(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {key: _with_whole_numbers(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_with_whole_numbers(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def size_of(value: Json) -> int:
-    """Return the bytes a value takes as stored JSON."""
-    return len(dumps(value).encode())

@@ -11,9 +11,10 @@ from aftercommit.definition import Definition
 from aftercommit.errors import MalformedRowError
 from aftercommit.ids import derive_id
 from aftercommit.intentions import intend_occurrence
-from aftercommit.model import ItemStatus, Json
+from aftercommit.jsons import Json
 from aftercommit.outbox import item_put
 from aftercommit.schedules import next_of
+from aftercommit.statuses import ItemStatus
 from aftercommit.tables import DEFAULT_TENANT, SHARED_TENANT, ItemRow, key_of
 from aftercommit.writes import Delete, Put, Write
 

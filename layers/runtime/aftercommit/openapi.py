@@ -19,8 +19,8 @@ from aftercommit.limits import (
     TOKEN_CHARACTERS_MAX,
     VERSION_MAX,
 )
-from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.requests import TENANT_PATTERN
+from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.tables import DEFAULT_TENANT
 from aftercommit.views import Page
 

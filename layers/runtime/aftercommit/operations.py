@@ -14,11 +14,13 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id, new_token
 from aftercommit.intentions import begin_stimulus_id, event_name, intend_stimulus
+from aftercommit.jsons import Json, canonical, size_of
 from aftercommit.limits import INPUT_BYTES_MAX, REQUEST_DAYS
 from aftercommit.log import count, logger
-from aftercommit.model import Intention, ItemCommand, ItemStatus, Json, canonical, size_of
+from aftercommit.model import Intention
 from aftercommit.outbox import find_item, item_put
 from aftercommit.schema import check_storable
+from aftercommit.statuses import ItemCommand, ItemStatus
 from aftercommit.tables import CallbackRow, ItemRow, RequestRow, key_of
 from aftercommit.writes import Delete, Put, Update, commit
 

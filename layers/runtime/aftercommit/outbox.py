@@ -14,9 +14,9 @@ from pynamodb.expressions.update import Action
 from aftercommit import clock, traces
 from aftercommit.bodies import body_of, read_join, write_body
 from aftercommit.errors import ConditionFailedError, MalformedRowError
-from aftercommit.ids import derive_fraction, derive_id, derive_shard, part_name
-from aftercommit.incidents import incident_put
+from aftercommit.ids import derive_shard, part_name
 from aftercommit.intentions import begin_stimulus_id, intend_next_occurrence
+from aftercommit.jsons import Json
 from aftercommit.limits import (
     BULK_CHILDREN_MAX,
     EVENT_SHARDS,
@@ -26,21 +26,12 @@ from aftercommit.limits import (
     TRACED_CHILDREN_MAX,
 )
 from aftercommit.log import count, logger
-from aftercommit.model import (
-    Failure,
-    Incident,
-    Intention,
-    ItemCommand,
-    ItemStatus,
-    Json,
-    Outcome,
-    dumps,
-)
+from aftercommit.model import Failure, Intention
 from aftercommit.payloads import Payloads
-from aftercommit.places import Join, Mark
+from aftercommit.places import Join
 from aftercommit.settings import settings
-from aftercommit.tables import HeadRow, ItemRow, key_of
-from aftercommit.tallies import leave_out, mark_actions, tally_writes
+from aftercommit.statuses import ItemCommand, ItemStatus
+from aftercommit.tables import ItemRow, key_of
 from aftercommit.writes import Delete, Put, Update, Write, commit
 
 _DAY_SECONDS = 86_400
@@ -198,9 +189,9 @@ def claim(item: ItemRow, at: float) -> bool:
     actions = [ItemRow.sends.set(item.sends + 1)]
     due_at = clock.from_text(item.due_at) if item.due_at else at
     if item.sends or at >= due_at:
-        actions.append(ItemRow.due_at.set(clock.to_text(_resend_at(item, at))))
+        actions.append(ItemRow.due_at.set(clock.to_text(resend_at(item, at))))
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled since it was read
-    unclaimed = _still(ItemRow.sends, item.sends)  # closes: claimed since it was read
+    unclaimed = still(ItemRow.sends, item.sends)  # closes: claimed since it was read
     try:
         commit([Update("claim", ItemRow(item.owner_key, item.item_id), actions, undone & unclaimed)])
     except ConditionFailedError:
@@ -208,13 +199,14 @@ def claim(item: ItemRow, at: float) -> bool:
     return True
 
 
-def _still(counter: NumberAttribute, read: float) -> Condition:
+def still(counter: NumberAttribute, read: float) -> Condition:
     """Say that a counter is as it was read; one that the row lacks was read as 0, and must not strand it."""
     same: Condition = counter == read
     return same if read else counter.does_not_exist() | same
 
 
-def _resend_at(item: ItemRow, at: float) -> float:
+def resend_at(item: ItemRow, at: float) -> float:
+    """Return when an item that is sent now is due again, unless it is acknowledged."""
     wait: int = settings().ack_timeout_seconds * 2 ** min(max(0, int(item.sends) - 1), 20)
     earliest = max(at, clock.from_text(item.deliver_at)) if item.deliver_at else at
     if item.command == ItemCommand.JOIN.value:
@@ -253,7 +245,7 @@ def settlement(item: ItemRow, at: float) -> list[Write]:
         return [ack(item, at)]
     undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: it fires twice, or is not published any more
     same = ItemRow.version == item.version  # closes: another version was published, and has taken it over
-    return [Delete("ack", ItemRow(item.owner_key, item.item_id), undone & same), *_next_occurrence(item, at)]
+    return [Delete("ack", ItemRow(item.owner_key, item.item_id), undone & same), *next_occurrence(item, at)]
 
 
 def is_occurrence(item: ItemRow) -> bool:
@@ -261,7 +253,8 @@ def is_occurrence(item: ItemRow) -> bool:
     return item.command == ItemCommand.START.value and item.deliver_at is not None
 
 
-def _next_occurrence(item: ItemRow, at: float) -> list[Write]:
+def next_occurrence(item: ItemRow, at: float) -> list[Write]:
+    """Return the write that arms the time after this one, if the item is a time of a schedule."""
     following = intend_next_occurrence(body_of(item), at) if is_occurrence(item) else None
     return [item_put(item.tenant, item.owner_id, following, at)] if following else []
 
@@ -290,7 +283,7 @@ def settle(item: ItemRow) -> bool:
 def drop(item: ItemRow, reason: str) -> None:
     """Ack an item whose effect has become void, and tell why."""
     if settle(item):
-        _tell("item dropped", "ItemsDropped", item, reason)
+        tell_item("item dropped", "ItemsDropped", item, reason)
 
 
 def tell_withdrawn(item: ItemRow, reason: str, *, number: int = 1) -> None:
@@ -309,172 +302,13 @@ def postpone_item(item: ItemRow, due_at: float) -> None:
         return
 
 
-def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
-    """Record that an attempt at an item was refused; returns True if that was its last.
-
-    A start has `start_attempts_max` attempts and is then given up, unless its child is there; every other
-    command is tried until it is acknowledged. One that does not count leaves its reason only. Raises
-    ConditionFailedError if the item was settled or attempted meanwhile.
-    """
-    attempts = int(item.attempts) + counts
-    if item.command == ItemCommand.START.value and attempts >= settings().start_attempts_max:
-        if _has_child(item):
-            settle(item)
-        else:
-            give_up(item, failure, attempts=attempts)
-        return True
-    actions = [
-        ItemRow.attempts.set(attempts),
-        ItemRow.last_error.set(_told(failure)),
-        ItemRow.due_at.set(clock.to_text(clock.now() + attempt_delay(item, attempts))),
-    ]
-    undone = ItemRow.status == ItemStatus.UNDONE.value  # closes: settled meanwhile
-    uncounted = _still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
-    condition = undone & uncounted & _as_read(item)
-    commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, condition)])
-    _tell("attempt refused", "AttemptsRefused", item, _told(failure))
-    return False
-
-
-def attempt_delay(item: ItemRow, attempts: int) -> float:
-    """Return the seconds from a refused attempt to the next one.
-
-    Those of a start are even, with jitter that follows from item and attempt, so that what failed together
-    does not come back together; those of every other command double.
-    """
-    of = settings()
-    if item.command == ItemCommand.START.value:
-        return of.start_delay_seconds + of.start_jitter_seconds * derive_fraction(item.item_id, attempts)
-    doubled = of.start_delay_seconds * 2 ** min(max(0, attempts - 1), 12)
-    return float(min(doubled, of.ack_timeout_max_seconds))
-
-
-def _has_child(item: ItemRow) -> bool:
-    """Whether the child of this very dispatch is there: only where one table was restored alone.
-
-    Looking spares a waiting parent a wrong answer; that no child comes after it is given up is the condition
-    of its admission.
-    """
-    try:
-        head = HeadRow.get(key_of(item.tenant, item.instance_id), "head", consistent_read=True)
-    except HeadRow.DoesNotExist:
-        return False
-    return bool(head.parent_item_id == item.item_id and head.parent_instance_id == item.owner_id)
-
-
-def _as_read(item: ItemRow) -> Condition:
-    """Say that an item was neither redriven since it was read, nor taken over by another version."""
-    same: Condition = ItemRow.generation == item.generation
-    if int(item.generation) == 1:  # one without the counter is of the first
-        same = ItemRow.generation.does_not_exist() | same
-    return same & (ItemRow.version == item.version) if is_occurrence(item) else same
-
-
-def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> None:
-    """Fail an undone item for good, with its consequence in the same commit.
-
-    A parent that waits is resumed with DispatchFailed; the start of one of a bulk is marked and counted as
-    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner. Of an occurrence,
-    the next one is armed: a time that failed ends no schedule.
-    Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
-    """
-    at = clock.now()
-    actions = [
-        ItemRow.status.set(ItemStatus.FAILED.value),
-        ItemRow.last_error.set(_told(failure)),
-        ItemRow.attempts.set(int(item.attempts) if attempts is None else attempts),
-        ItemRow.settled_at.set(clock.to_text(at)),
-        ItemRow.attention_at.set(clock.to_text(at)),
-        ItemRow.due_at.remove(),
-    ]
-    mark = mark_give_up(item, failure)
-    if mark:
-        actions += mark_actions(mark)
-    if item.command == ItemCommand.STIMULUS.value or is_occurrence(item):
-        actions.append(ItemRow.ttl.set(int(at) + settings().dead_letter_days * _DAY_SECONDS))
-    failed = Update(
-        "failed",
-        ItemRow(item.owner_key, item.item_id),
-        actions,
-        # Closes: a start admitted meanwhile has its child; one redriven meanwhile has all its attempts again,
-        # and so has a time of a schedule that another version has taken over.
-        (ItemRow.status == ItemStatus.UNDONE.value) & _as_read(item),
-    )
-    writes: list[Write] = [failed, *_next_occurrence(item, at)]
-    if mark:
-        writes += tally_writes(item.tenant, mark, at)
-    # A stimulus that failed is the dead letter itself: kept for a while to be read and replayed.
-    if item.command != ItemCommand.STIMULUS.value and not (mark and mark.join.awaited):
-        writes.append(_consequence(item, failure, at))
-    try:
-        commit(writes)
-    except ConditionFailedError as error:
-        fewer = leave_out(writes, error.purposes)
-        if fewer is None:
-            raise
-        commit(fewer)
-    _tell("item given up", "ItemsGivenUp", item, _told(failure))
-
-
-def give_up_if_undone(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> bool:
-    """Give an item up as `give_up` does; returns False, with nothing changed, if it was settled meanwhile."""
-    try:
-        give_up(item, failure, attempts=attempts)
-    except ConditionFailedError:
-        return False
-    return True
-
-
-def mark_give_up(item: ItemRow, failure: Failure) -> Mark | None:
-    """Return how the child of an item that is given up has ended, if that is the start of one of a bulk."""
-    if item.command != ItemCommand.START.value:
-        return None
-    join = read_join(body_of(item))
-    told = {**failure.to_json(), "message": failure.message[:MESSAGE_CHARACTERS_MAX]}
-    return Mark(item.owner_id, join, Outcome.DISPATCH_FAILED.value, dumps(told)) if join else None
-
-
-def _consequence(item: ItemRow, failure: Failure, at: float) -> Put:
-    if item.wait and item.command == ItemCommand.START.value:
-        resume = Intention(
-            ItemCommand.RESUME,
-            derive_id("give-up", item.item_id, int(item.generation)),
-            {
-                "instance_id": item.owner_id,
-                "bookmark_id": body_of(item)["bookmark_id"],
-                "outcome": Outcome.DISPATCH_FAILED.value,
-                "value": failure.to_json(),
-            },
-        )
-        return item_put(item.tenant, item.owner_id, resume, at, trace=item.trace)
-    incident = Incident(derive_id("incident", item.item_id, int(item.generation)), failure)
-    return incident_put(item.tenant, item.owner_id, incident, at, item_id=item.item_id)
-
-
-def leave_to_newer(item: ItemRow, reason: str) -> None:
-    """Postpone an item that only newer code can see through, each time for longer; else it stays as it is.
-
-    So a rollback loses nothing: the item is visible with its reason, and served once that code is back.
-    """
-    actions = [
-        ItemRow.sends.set(item.sends + 1),
-        ItemRow.last_error.set(reason[:MESSAGE_CHARACTERS_MAX]),
-        ItemRow.due_at.set(clock.to_text(_resend_at(item, clock.now()))),
-    ]
-    same = ItemRow.status == item.status  # closes: newer code has settled it, or moved it on
-    unclaimed = _still(ItemRow.sends, item.sends)  # closes: claimed since it was read
-    try:
-        commit([Update("leave", ItemRow(item.owner_key, item.item_id), actions, same & unclaimed)])
-    except ConditionFailedError:
-        return
-    _tell("left to newer code", "LeftToNewerCode", item, _told(Failure("NewerFormError", reason)))
-
-
-def _tell(message: str, metric: str, item: ItemRow, reason: str) -> None:
+def tell_item(message: str, metric: str, item: ItemRow, reason: str) -> None:
+    """Tell what has become of an item, by a line with its ids and a metric."""
     ids = {"owner_id": item.owner_id, "item_id": item.item_id, "command": item.command}
     logger.warning(message, extra={**ids, "reason": reason})
     count(metric)
 
 
-def _told(failure: Failure) -> str:
+def told_of(failure: Failure) -> str:
+    """Return a failure as an item's `last_error` says it."""
     return f"{failure.type}: {failure.message}"[:MESSAGE_CHARACTERS_MAX]

@@ -26,9 +26,9 @@ from aftercommit.errors import (
     RefusedError,
 )
 from aftercommit.functions import registered_names
+from aftercommit.jsons import Json
 from aftercommit.limits import NESTING_MAX, PATH_CHARACTERS_MAX
 from aftercommit.log import count, logger
-from aftercommit.model import Json
 from aftercommit.occurrences import occurrence_writes
 from aftercommit.schema import check_storable
 from aftercommit.settings import settings

@@ -9,6 +9,7 @@ from typing import Any
 
 from aftercommit import aws, traces
 from aftercommit.errors import MalformedMessageError, RefusedError
+from aftercommit.jsons import dumps
 from aftercommit.limits import (
     POSTPONE_SECONDS_FIRST,
     POSTPONE_SECONDS_MAX,
@@ -16,7 +17,6 @@ from aftercommit.limits import (
     QUEUE_DELAY_SECONDS_MAX,
 )
 from aftercommit.log import logger
-from aftercommit.model import dumps
 from aftercommit.settings import settings
 
 

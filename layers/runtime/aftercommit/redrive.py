@@ -11,9 +11,9 @@ from aftercommit.errors import ConditionFailedError, ConflictError, MalformedRow
 from aftercommit.ids import derive_id
 from aftercommit.instances import find_head
 from aftercommit.log import count, logger
-from aftercommit.model import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.outbox import find_item, is_occurrence
 from aftercommit.queue import Message, Sending, send
+from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.tables import HeadRow, IncidentRow, ItemRow
 from aftercommit.writes import Check, Update, Write, commit
 

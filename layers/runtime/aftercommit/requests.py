@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from aftercommit.errors import ForbiddenError, MalformedRequestError, NotFoundError, TooLargeError
 from aftercommit.http_parts import body_of, is_json, parse_json
+from aftercommit.jsons import Json, size_of
 from aftercommit.limits import (
     BODY_BYTES_MAX,
     IDEMPOTENCY_KEY_CHARACTERS_MAX,
@@ -14,7 +15,6 @@ from aftercommit.limits import (
     KEY_BYTES_MAX,
     NAME_CHARACTERS_MAX,
 )
-from aftercommit.model import Json, size_of
 from aftercommit.schema import check_storable
 from aftercommit.settings import settings
 from aftercommit.tables import DEFAULT_TENANT

@@ -5,13 +5,15 @@ from the state, and only acks.
 """
 
 from aftercommit import clock
+from aftercommit.attempts import give_up_if_undone
 from aftercommit.bodies import whole_body_of
 from aftercommit.burst import Worker, apply_item
 from aftercommit.callbacks import callback_put
 from aftercommit.errors import ConditionFailedError, NotFoundError
 from aftercommit.functions import failure_of
-from aftercommit.model import Json, Resume
-from aftercommit.outbox import ack, give_up_if_undone
+from aftercommit.jsons import Json
+from aftercommit.model import Resume
+from aftercommit.outbox import ack
 from aftercommit.tables import ItemRow
 from aftercommit.writes import commit
 

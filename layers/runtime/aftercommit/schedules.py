@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from aftercommit import clock
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 
 _ANY_INSTANT = datetime(2026, 1, 1, tzinfo=UTC)
 

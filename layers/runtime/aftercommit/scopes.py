@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from aftercommit.model import Execution, Json, State
+from aftercommit.jsons import Json
+from aftercommit.model import Execution, State
 from aftercommit.sizes import charge, charge_locals
 
 

@@ -10,11 +10,13 @@ from aftercommit import clock
 from aftercommit.errors import ConditionFailedError
 from aftercommit.ids import derive_id
 from aftercommit.incidents import incident_put
+from aftercommit.jsons import Json
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.log import count, logger
-from aftercommit.model import Failure, Incident, Intention, ItemCommand, ItemStatus, Json, Outcome
+from aftercommit.model import Failure, Incident, Intention
 from aftercommit.outbox import item_put
 from aftercommit.salvage import salvage
+from aftercommit.statuses import ItemCommand, ItemStatus, Outcome
 from aftercommit.tables import ItemRow
 from aftercommit.writes import Update, Write, commit_unread
 

@@ -1,7 +1,8 @@
 """The size of a state: what it holds is counted when it is set, so that it never outgrows its row."""
 
 from aftercommit.errors import StateTooLargeError
-from aftercommit.model import Execution, Json, State, size_of
+from aftercommit.jsons import Json, size_of
+from aftercommit.model import Execution, State
 
 # What executions keep that may be large; the word is the one a person is told.
 _LARGE = ("inputs", "items", "locals")

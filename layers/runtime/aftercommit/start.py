@@ -10,6 +10,7 @@ from pynamodb.exceptions import PynamoDBException
 
 from aftercommit import clock
 from aftercommit.activations import commit_birth
+from aftercommit.attempts import attempt_delay, give_up_if_undone, mark_give_up, refuse
 from aftercommit.bodies import body_of, read_join, whole_body_of
 from aftercommit.burst import Burst, Worker
 from aftercommit.definitions import find_owner_and_version, find_published_version, load_definition
@@ -23,19 +24,11 @@ from aftercommit.errors import (
 )
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
+from aftercommit.jsons import Json, size_of
 from aftercommit.limits import INPUT_BYTES_MAX, LARGE_VALUE_BYTES_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import count, logger
-from aftercommit.model import Failure, Json, Parent, size_of
-from aftercommit.outbox import (
-    attempt_delay,
-    drop,
-    give_up_if_undone,
-    is_occurrence,
-    mark_give_up,
-    refuse,
-    settle,
-    settlement,
-)
+from aftercommit.model import Failure, Parent
+from aftercommit.outbox import drop, is_occurrence, settle, settlement
 from aftercommit.queue import Message, Sending, send
 from aftercommit.schema import check_inputs
 from aftercommit.settings import settings

@@ -8,6 +8,7 @@ a bookmark for it is committed (or after a while), and becomes a dead letter whe
 from dataclasses import dataclass, field
 
 from aftercommit import clock
+from aftercommit.attempts import give_up, give_up_if_undone, refuse
 from aftercommit.bodies import body_of
 from aftercommit.bookmarks import find_bookmarks, remove_row
 from aftercommit.burst import Burst, Worker
@@ -22,11 +23,13 @@ from aftercommit.errors import (
 from aftercommit.functions import failure_of
 from aftercommit.ids import derive_id
 from aftercommit.instances import lease
+from aftercommit.jsons import Json
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, LEASE_MARGIN_SECONDS
 from aftercommit.log import count, logger
-from aftercommit.model import Failure, Intention, ItemCommand, ItemStatus, Json, Stimulate
-from aftercommit.outbox import ack, give_up, give_up_if_undone, item_put, open_stimuli, postpone_item, refuse
+from aftercommit.model import Failure, Intention, Stimulate
+from aftercommit.outbox import ack, item_put, open_stimuli, postpone_item
 from aftercommit.settings import settings
+from aftercommit.statuses import ItemCommand, ItemStatus
 from aftercommit.tables import BookmarkRow, ItemRow, TriggerRow
 from aftercommit.triggers import find_triggers
 from aftercommit.writes import Put, Update, commit

@@ -16,9 +16,9 @@ from aftercommit.deliver import deliver
 from aftercommit.errors import AftercommitError, ConditionFailedError
 from aftercommit.event_items import Key, read_events
 from aftercommit.instances import record_unreadable
+from aftercommit.jsons import dumps
 from aftercommit.limits import ENDED_SHARDS, EVENT_SHARDS, QUEUE_BATCH_MAX
 from aftercommit.log import count, gauge, logger
-from aftercommit.model import dumps
 from aftercommit.payloads import discard_payloads
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings

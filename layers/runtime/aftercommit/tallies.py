@@ -14,10 +14,10 @@ from aftercommit.ids import join_name, part_name
 from aftercommit.joins import COUNTED, Tally, judge
 from aftercommit.limits import TRACED_CHILDREN_MAX
 from aftercommit.log import logger
-from aftercommit.model import ItemStatus, Outcome
 from aftercommit.places import Join, Mark
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
+from aftercommit.statuses import ItemStatus, Outcome
 from aftercommit.tables import ItemRow, TallyRow, key_of, tally_name
 from aftercommit.writes import Update, Write
 

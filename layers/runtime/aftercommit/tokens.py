@@ -11,7 +11,7 @@ from math import ceil
 from typing import NamedTuple
 
 from aftercommit import clock
-from aftercommit.model import dumps
+from aftercommit.jsons import dumps
 
 _DAY_SECONDS = 86_400
 _PARTS = 5

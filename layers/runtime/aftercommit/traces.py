@@ -16,8 +16,8 @@ from functools import cache
 
 from aftercommit import clock
 from aftercommit.ids import new_token
+from aftercommit.jsons import Json
 from aftercommit.log import logger
-from aftercommit.model import Json
 from aftercommit.settings import settings
 
 # In place of a stored trace, for a message that is not to go on with the trace of its sender.

@@ -9,8 +9,8 @@ from aftercommit.definition import Definition
 from aftercommit.definitions import find_published_version
 from aftercommit.errors import DefinitionRefusedError, ExpressionError, InputRefusedError
 from aftercommit.expressions import evaluate
+from aftercommit.jsons import Json
 from aftercommit.limits import START_POINTS_MAX
-from aftercommit.model import Json
 from aftercommit.schema import check_inputs
 from aftercommit.tables import SHARED_TENANT, TriggerRow, key_of, version_name
 from aftercommit.writes import Delete, Put, Write

@@ -18,11 +18,13 @@ from aftercommit.errors import (
 )
 from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, find_whole
+from aftercommit.jsons import Json, dumps
 from aftercommit.limits import ANSWER_BYTES_MAX, KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MAX
-from aftercommit.model import Bookmark, InstanceStatus, ItemCommand, ItemStatus, Json, State, dumps
+from aftercommit.model import Bookmark, State
 from aftercommit.requests import find_number, read_number
 from aftercommit.salvage import read_item, read_items
 from aftercommit.settings import settings
+from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.tables import (
     HeadRow,
     IncidentRow,

@@ -6,7 +6,7 @@ from aftercommit import schema
 from aftercommit.activities import Activity
 from aftercommit.definition import Definition, read_definition
 from aftercommit.expressions import to_json
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 
 
 class Workflow:

@@ -13,8 +13,10 @@ from aftercommit import clock
 from aftercommit.errors import ExpressionError
 from aftercommit.expressions import to_json
 from aftercommit.ids import derive_id
+from aftercommit.jsons import Json
 from aftercommit.limits import INPUT_BYTES_MAX, NAME_CHARACTERS_MAX
-from aftercommit.model import Bookmark, Execution, Failure, Intention, ItemCommand, Json, Outcome
+from aftercommit.model import Bookmark, Execution, Failure, Intention
+from aftercommit.statuses import ItemCommand, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,14 +11,16 @@ from aftercommit.errors import ExpressionError, InputTooLargeError, TooManyItems
 from aftercommit.ids import derive_child_id, derive_join_id, join_name, part_name
 from aftercommit.intentions import as_part, intend_bulk_cancel, intend_start
 from aftercommit.joins import HANDLERS, add_indexes, count_tally_rows
+from aftercommit.jsons import Json, size_of
 from aftercommit.limits import (
     BATCH_CHILDREN_MAX,
     BULK_CHILDREN_MAX,
     INPUT_BYTES_MAX,
     NAMED_CHILDREN_MAX,
 )
-from aftercommit.model import Execution, Failure, Intention, ItemCommand, Json, Outcome, size_of
+from aftercommit.model import Execution, Failure, Intention
 from aftercommit.places import Join
+from aftercommit.statuses import ItemCommand, Outcome
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 _OF_WAITING = ("tolerated_failures", *HANDLERS)

@@ -3,7 +3,9 @@
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.ids import derive_child_id
 from aftercommit.intentions import intend_start, take_along
-from aftercommit.model import Failure, Json, Outcome, size_of
+from aftercommit.jsons import Json, size_of
+from aftercommit.model import Failure
+from aftercommit.statuses import Outcome
 
 _BAD_ENDINGS = (Outcome.FAULTED, Outcome.CANCELLED, Outcome.DISPATCH_FAILED)
 

@@ -4,8 +4,9 @@ from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
 from aftercommit.ids import derive_id
 from aftercommit.intentions import SINKS, event_name, intend_event, intend_stimulus
+from aftercommit.jsons import Json, size_of
 from aftercommit.limits import EVENT_BYTES_MAX, EVENT_CHARACTERS_MAX, INPUT_BYTES_MAX
-from aftercommit.model import Intention, Json, size_of
+from aftercommit.model import Intention
 
 
 class Event(Activity):

@@ -1,8 +1,9 @@
 """Fault: end this way with a failure that the workflow itself declares."""
 
 from aftercommit.activities.activity import Activity, Property, Visit
+from aftercommit.jsons import Json
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX
-from aftercommit.model import Failure, Json
+from aftercommit.model import Failure
 
 
 class Fault(Activity):

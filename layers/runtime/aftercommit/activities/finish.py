@@ -1,7 +1,7 @@
 """Finish: complete the whole instance now."""
 
 from aftercommit.activities.activity import NOTHING, Activity, Property, Visit
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 
 
 class Finish(Activity):

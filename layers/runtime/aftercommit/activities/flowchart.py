@@ -3,7 +3,7 @@
 from collections import Counter
 
 from aftercommit.activities.activity import Activity, Property, Visit
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 
 Connection = dict[str, str]  # {from, to, outcome?}; without an outcome it is taken on every one
 

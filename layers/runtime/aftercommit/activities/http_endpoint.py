@@ -4,8 +4,9 @@ from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
 from aftercommit.expressions import is_expression
 from aftercommit.http_parts import METHODS, find_headers_fault, find_path_fault
+from aftercommit.jsons import Json
 from aftercommit.limits import NAME_CHARACTERS_MAX
-from aftercommit.model import Failure, Json
+from aftercommit.model import Failure
 
 HTTP = "http"
 _CALLBACK = "callback"

@@ -2,7 +2,7 @@
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.activities.loops import is_true
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 
 
 class If(Activity):

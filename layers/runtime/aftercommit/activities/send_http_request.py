@@ -15,7 +15,8 @@ from aftercommit.expressions import is_expression
 from aftercommit.functions import ActivityContext, ActivityFunction, Retry, failure_of
 from aftercommit.http_call import SEND_HTTP_REQUEST, find_url_fault, host_of
 from aftercommit.http_parts import METHODS, find_headers_fault
-from aftercommit.model import Failure, Json
+from aftercommit.jsons import Json
+from aftercommit.model import Failure
 
 TIMEOUT_SECONDS = 10
 TIMEOUT_SECONDS_MAX = 600

@@ -1,7 +1,7 @@
 """SetVariable: give a variable of the instance a value."""
 
 from aftercommit.activities.activity import Activity, Property, Visit
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 
 
 class SetVariable(Activity):

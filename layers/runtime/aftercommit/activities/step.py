@@ -5,7 +5,7 @@ from typing import Any
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.functions import ActivityContext, ActivityFunction, Retry
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 
 
 class Step(Activity):

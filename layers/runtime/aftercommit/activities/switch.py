@@ -2,7 +2,7 @@
 
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
-from aftercommit.model import Json
+from aftercommit.jsons import Json
 
 
 class Switch(Activity):

@@ -3,8 +3,8 @@
 from aftercommit import clock
 from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.errors import ExpressionError
+from aftercommit.jsons import Json
 from aftercommit.limits import DELAY_SECONDS_MAX
-from aftercommit.model import Json
 from aftercommit.schedules import find_cron_fault, find_time_zone_fault, next_of
 
 

@@ -1,7 +1,8 @@
 """Try: handle a fault, and do what must be done either way."""
 
 from aftercommit.activities.activity import Activity, Property, Visit
-from aftercommit.model import Failure, Json
+from aftercommit.jsons import Json
+from aftercommit.model import Failure
 
 
 class Try(Activity):

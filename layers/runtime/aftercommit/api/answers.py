@@ -6,9 +6,9 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from aftercommit.errors import DefinitionRefusedError, NewerFormError, RefusedError, TryLaterError
+from aftercommit.jsons import dumps
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.log import logger
-from aftercommit.model import dumps
 
 
 def answer_json(status: int, body: Any) -> Response[str]:

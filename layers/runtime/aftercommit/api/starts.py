@@ -11,8 +11,8 @@ from aftercommit.client import StartRequest, bulk_dispatch, dispatch, dispatch_e
 from aftercommit.endpoints import answer
 from aftercommit.http_parts import METHODS
 from aftercommit.limits import BULK_REQUESTS_MAX
-from aftercommit.model import InstanceStatus
 from aftercommit.requests import read_items
+from aftercommit.statuses import InstanceStatus
 from aftercommit.views import show_instance
 
 EXECUTE_SECONDS = 25

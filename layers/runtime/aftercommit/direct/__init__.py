@@ -11,7 +11,8 @@ from aftercommit.direct.outside import Callback, Request, place_of
 from aftercommit.direct.result import DirectResult
 from aftercommit.direct.world import World
 from aftercommit.intentions import event_name, intend_stimulus
-from aftercommit.model import Intention, Json, State
+from aftercommit.jsons import Json
+from aftercommit.model import Intention, State
 from aftercommit.schema import check_inputs
 from aftercommit.workflow import Workflow
 

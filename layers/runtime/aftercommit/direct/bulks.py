@@ -4,8 +4,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from aftercommit.joins import HandOver, Tally, Told, compose_batch, compose_result, judge
-from aftercommit.model import Intention, Json, Outcome, Resume
+from aftercommit.jsons import Json
+from aftercommit.model import Intention, Resume
 from aftercommit.places import Join, Mark
+from aftercommit.statuses import Outcome
 
 Asleep = tuple[Intention, str]  # a start, and the id of its owner
 

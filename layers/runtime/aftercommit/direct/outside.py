@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 
 from aftercommit.activities.http_endpoint import http_stimulus
 from aftercommit.definition import Definition
-from aftercommit.model import Json, canonical
+from aftercommit.jsons import Json, canonical
 from aftercommit.workflow import Workflow
 
 

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from aftercommit.model import Failure, InstanceStatus, Json
+from aftercommit.jsons import Json
+from aftercommit.model import Failure
+from aftercommit.statuses import InstanceStatus
 
 
 @dataclass

@@ -22,6 +22,7 @@ from aftercommit.functions import (
     find_function,
 )
 from aftercommit.ids import derive_id
+from aftercommit.jsons import Json, dumps
 from aftercommit.model import (
     Bookmark,
     Cancel,
@@ -31,20 +32,17 @@ from aftercommit.model import (
     Failure,
     Finish,
     Intention,
-    ItemCommand,
-    Json,
-    Outcome,
     Parent,
     Raise,
     Resume,
     Start,
     State,
     Stimulate,
-    dumps,
 )
 from aftercommit.places import Join, Mark
 from aftercommit.schema import check_inputs
 from aftercommit.settings import Settings
+from aftercommit.statuses import ItemCommand, Outcome
 from aftercommit.workflow import Workflow
 
 

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from aftercommit import clock
 from aftercommit.events import envelope
-from aftercommit.model import Failure, Json, dumps
+from aftercommit.jsons import Json, dumps
+from aftercommit.model import Failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from aftercommit import aws, clock
 from aftercommit.errors import ContentRefusedError, SettingError, SinkDownError
 from aftercommit.events import envelope
-from aftercommit.model import dumps
+from aftercommit.jsons import dumps
 from aftercommit.settings import settings
 from aftercommit.sinks.sink import Outgoing, Refusal
 
