@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from scripts.demo_audit import PARENT, Instance, summary_line
 
 from aftercommit.activities import TYPES
-from scripts.demo import ORDERS, expected
+from scripts.audit import PARENT, Instance, summary_line
+from scripts.orders import expected, read_orders
 from scripts.parameters import merge
 from tests.integration.template import load_template
 
@@ -162,7 +162,7 @@ def test_figures_of_the_page_on_costs_are_those_of_the_last_bench():
 
 
 def test_the_demos_last_line_in_the_readme_is_what_its_orders_come_to():
-    orders = [json.loads(line) for line in ORDERS.read_text(encoding="utf-8").splitlines()]
+    orders = read_orders()
     ended = [
         Instance(str(number), PARENT, each["order_id"], expected(each).partition(":")[0], None)
         for number, each in enumerate(orders)

@@ -209,7 +209,7 @@ def own_metrics():
     """Return the metrics that the runtime puts, by reading its source."""
     source = "\n".join(each.read_text() for each in (ROOT / "layers/runtime/aftercommit").rglob("*.py"))
     return set(re.findall(r'\b(?:count|gauge)\(\s*"(\w+)"', source)) | set(
-        re.findall(r'_tell\("[^"]+", "(\w+)"', source)
+        re.findall(r'_?tell(?:_item)?\("[^"]+", "(\w+)"', source)
     )
 
 
