@@ -42,6 +42,11 @@ NOT_SEEN_HERE = {
         (function, "sqs:SendMessage*", "StreamFailuresQueue"): "Lambda sends what it could not hand over"
         for function in ("deliver", "events")
     },
+    **{
+        (function, f"xray:{action}", "*"): "Lambda's daemon sends traces as the role; the emulator has none"
+        for function in ("api", "run")
+        for action in ("PutTelemetryRecords", "PutTraceSegments")
+    },
     ("events", "dynamodb:PartiQLUpdate", "OutboxTable"): "the emulator asks for BatchExecuteStatement",
 }
 

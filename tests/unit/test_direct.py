@@ -24,6 +24,7 @@ from aftercommit import (
     activity,
     direct,
     expr,
+    inputs,
     var,
 )
 from aftercommit import inputs as given_inputs
@@ -304,3 +305,18 @@ def test_many_bulks_that_are_not_wanted_any_more_are_cancelled():
     bulks = [BulkDispatchWorkflows("slow", [1], wait=True) for _ in range(3)]
     result = direct.run(Workflow("w", root=Fork(*bulks, Delay(60), wait="any")), workflows=[slow])
     assert [each.status for each in result.children] == ["cancelled"] * 3
+
+
+def test_large_payloads_are_a_matter_of_the_deployment_here_too():
+    child = Workflow("heavy-child", inputs={"text": str}, root=Sequence(), output=inputs.text)
+    heavy = Workflow(
+        "heavy",
+        root=Sequence(
+            Step("make", result="made"),
+            DispatchWorkflow("heavy-child", input={"text": var.made}, wait=True, result="child"),
+        ),
+        output=var.child,
+    )
+    given = {"workflows": [child], "activities": {"make": lambda: "x" * 500_000}}
+    assert direct.run(heavy, **given).failure.type == "ResultTooLargeError"
+    assert direct.run(heavy, **given, large_payloads=True).output == "x" * 500_000

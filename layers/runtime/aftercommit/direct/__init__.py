@@ -19,7 +19,7 @@ from aftercommit.workflow import Workflow
 __all__ = ["Callback", "DirectResult", "Request", "run"]
 
 
-def run(
+def run(  # noqa: PLR0913 - what a test may say, each by its name
     workflow: Workflow,
     input: dict[str, Json] | Request | None = None,  # noqa: A002 - the word of the design
     *,
@@ -29,6 +29,7 @@ def run(
     tasks: Mapping[str, Callable[..., Any]] | None = None,
     correlation_id: str | None = None,
     tenant: str = "default",
+    large_payloads: bool = False,
 ) -> DirectResult:
     """Run a workflow to its end, or until nothing more can happen, without AWS and without waiting.
 
@@ -37,10 +38,12 @@ def run(
     workflow at its HttpEndpoint. `events`, callbacks among them, come from outside, at the beginning: each is
     kept until something waits for it. `tasks` are functions by the name of the RunTask that they complete;
     they get its inputs. A task without one, or an event that never comes, leaves the workflow suspended.
+    `large_payloads` gives instances the limits that they have with that parameter of a deployment.
     Raises InputRefusedError if the input does not fit what the workflow declares, ValueError for a request
     that it does not start at.
     """
     world = World([workflow, *(workflows or [])], activities or {}, tasks or {}, tenant)
+    world.large_payloads = large_payloads
     request = input if isinstance(input, Request) else None
     given = {} if isinstance(input, Request) else input or {}
     inputs = check_inputs(workflow.definition.inputs, given)

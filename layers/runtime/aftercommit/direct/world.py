@@ -79,10 +79,12 @@ class World:
         self.along: dict[str, list[dict[str, Json]]] = defaultdict(list)
         self.callbacks: list[Callback] = []  # those that nothing waits for yet
         self.called: set[tuple[str, str]] = set()  # (instance id, name): an address is good once
+        self.large_payloads = False
         self.now = clock.now()
 
     def create(self, definition: Definition, state: State) -> _Instance:
         """Make an instance and run its first burst."""
+        state.large = self.large_payloads
         instance = _Instance(definition, state, definition.derive_activation_id(state.correlation_id))
         self.instances[state.instance_id] = instance
         self.run(instance, Start())
@@ -128,6 +130,7 @@ class World:
             tenant=self.tenant,
             deadline=self.now + 60,
             depth=instance.state.depth,
+            bytes_max=instance.state.value_bytes_max,
             secret="direct" if instance.definition.gives_tokens else None,
         )
         retry = NO_RETRY
