@@ -13,9 +13,9 @@ from aftercommit.instances import find_head
 from aftercommit.publish import publish, retract
 from aftercommit.redrive import redrive
 from aftercommit.tables import SHARED_TENANT, ItemRow, key_of
-from tests.simulation import workflows
 from tests.simulation.activities import later
 from tests.simulation.calls import TENANT
+from tests.simulation.workflows_of_disturbances import late_child
 
 API_SECONDS = 29
 _DAY_SECONDS = 86_400
@@ -190,7 +190,7 @@ def redrive_late(world: Any) -> None:
     Old messages of the dispatch come again meanwhile.
     """
     retract(SHARED_TENANT, "late-child")
-    world.plan(100, lambda: publish(SHARED_TENANT, workflows.late_child.definition))
+    world.plan(100, lambda: publish(SHARED_TENANT, late_child.definition))
     for seconds in (101, 101, 230):
         ask(world, _redrive, after=seconds)
     for seconds in (101.01, 101.05, 240):
@@ -200,7 +200,7 @@ def redrive_late(world: Any) -> None:
 def outlast_messages(world: Any) -> None:
     """Do the same a day later, and let old messages come again when what they have started may be gone."""
     retract(SHARED_TENANT, "late-child")
-    world.plan(1.4 * _DAY_SECONDS, lambda: publish(SHARED_TENANT, workflows.late_child.definition))
+    world.plan(1.4 * _DAY_SECONDS, lambda: publish(SHARED_TENANT, late_child.definition))
     for _ in range(2):
         world.plan(1.5 * _DAY_SECONDS, lambda: ask(world, _redrive, after=0))
     for days in (1.2, 1.5, 2.3, 2.7, 3.5):

@@ -1,8 +1,8 @@
 """All scenarios, in the order in which random runs take their turns.
 
 Add one to SCENARIOS of the `scenarios_of_...` that has its subject, and every write of it is crashed. A
-scenario names the workflows that it starts (from workflows.py; those that they dispatch come along), the
-endings and the effects that must come of it.
+scenario names the workflows that it starts (from `workflows_of_...`; those that they dispatch come along),
+the endings and the effects that must come of it.
 """
 
 from tests.simulation import (
