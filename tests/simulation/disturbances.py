@@ -92,7 +92,7 @@ def refuse_unawaited(world: Any) -> None:
         item = _item(world, message)
         return item is not None and item["owner_id"]["S"] == "parent" and _is_unawaited_start(item)
 
-    world.refuses_message = refuses
+    world.queue.refuses = refuses
 
 
 def refuse_yet_send(seconds: float) -> Callable[[Any], None]:
@@ -107,10 +107,10 @@ def refuse_yet_send(seconds: float) -> Callable[[Any], None]:
                 return False
             if message["item_id"] not in sent:
                 sent.add(message["item_id"])
-                world.deliver_message(json.dumps(message), seconds)
+                world.queue.deliver(json.dumps(message), seconds)
             return True
 
-        world.refuses_message = refuses
+        world.queue.refuses = refuses
 
     return disturb
 
@@ -169,17 +169,17 @@ def roll_back_activities(seconds: float) -> Callable[[Any], None]:
 
 def ask(world: Any, act: Callable[[], bool], *, after: float) -> None:
     """Let somebody call the API, and call again every few seconds until the answer says that it is done."""
-    world._pending += 1
+    world.pending += 1
     answers: list[bool] = []
 
     def ended(_: Any) -> None:
         if any(answers):
-            world._pending -= 1
+            world.pending -= 1
         else:
             world.plan(5, begin)
 
     def begin() -> None:
-        world._spawn("api", lambda: answers.append(act()), world.at + API_SECONDS, ended)
+        world.spawn("api", lambda: answers.append(act()), world.at + API_SECONDS, ended)
 
     world.plan(after, begin)
 
@@ -222,7 +222,7 @@ def _repeat_messages(world: Any) -> None:
     for (owner_key, item_id), item in list(world.dynamodb.tables["outbox"].rows.items()):
         if item["command"] == {"S": "start"}:
             owner_id = owner_key.partition("#")[2]
-            world.deliver_message(json.dumps({"tenant": TENANT, "owner_id": owner_id, "item_id": item_id}))
+            world.queue.deliver(json.dumps({"tenant": TENANT, "owner_id": owner_id, "item_id": item_id}))
 
 
 def cancel_trees(world: Any) -> None:

@@ -13,7 +13,6 @@ TOO_LONG = {
     "layers/runtime/aftercommit/model.py",
     "layers/runtime/aftercommit/outbox.py",
     "tests/simulation/checks.py",
-    "tests/simulation/world.py",
 }
 
 
