@@ -12,7 +12,6 @@ TOO_LONG = {
     "layers/runtime/aftercommit/engine.py",
     "layers/runtime/aftercommit/model.py",
     "layers/runtime/aftercommit/outbox.py",
-    "tests/simulation/checks.py",
 }
 
 
