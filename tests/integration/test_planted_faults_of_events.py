@@ -10,7 +10,7 @@ from tests.integration.test_planted_faults import first_violation
 from tests.simulation import scenarios, users
 from tests.simulation.faults import FaultKind
 from tests.simulation.runs import Run, simulate_scenario
-from tests.simulation.scenarios import _QUEUE
+from tests.simulation.scenarios_of_events import QUEUE
 from tests.simulation.weather import DOUBLED
 
 
@@ -35,7 +35,7 @@ def test_a_claim_without_its_condition_is_found(monkeypatch):
 
 
 def test_a_claim_that_is_too_short_for_clocks_that_differ_is_found(monkeypatch):
-    shorter = replace(scenarios.BY_NAME["orders-skewed"], settings={**_QUEUE, "EVENT_CLAIM_SECONDS": "40"})
+    shorter = replace(scenarios.BY_NAME["orders-skewed"], settings={**QUEUE, "EVENT_CLAIM_SECONDS": "40"})
     found = [simulate_scenario(shorter, Run("orders-skewed", seed))[1] for seed in range(10)]
     assert told([each for violations in found for each in violations], "though nobody died")
 

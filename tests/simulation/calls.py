@@ -210,7 +210,7 @@ class Replay(Call):
 class Publish(Call):
     """Put a workflow as a draft of its tenant, and publish what is the draft by then."""
 
-    name: str  # in workflows.py
+    name: str  # in a workflows_of_...
 
     def make(self, world: Any, deadline: float) -> int:
         """Put it and publish."""

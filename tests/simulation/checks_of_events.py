@@ -60,7 +60,7 @@ def _check_told(story: Story, events: dict[str, dict]) -> Iterator[str]:
         if change.table == "outbox" and change.after
     }
     texts: dict[str, set[str]] = {}
-    for heard in story.world.announcements:
+    for heard in story.world.sink.announcements:
         texts.setdefault(heard.event_id, set()).add(heard.text)
         if heard.event_id not in events:
             yield f"event {heard.event_id} was heard of, and was never stored"
@@ -104,7 +104,7 @@ def _check_one_send_per_claim(story: Story, events: dict[str, dict]) -> Iterator
         json.loads(entry["MessageBody"])["id"]
         for call in story.world.trace
         if call.what == "SendMessageBatch" and call.arguments["QueueUrl"] == QUEUES["events"]
-        if len(call.arguments["Entries"]) == 1 or not story.world.refuses_whole
+        if len(call.arguments["Entries"]) == 1 or not story.world.sink.refuses_whole
         for entry in call.arguments["Entries"]
     )
     for event_id, item in events.items():
@@ -117,10 +117,10 @@ def _check_unhindered(story: Story) -> Iterator[str]:
     world = story.world
     if world.planned or world.weather.name == "rough":
         return
-    for heard in world.announcements:
+    for heard in world.sink.announcements:
         if heard.event_id not in world.refused_ids and heard.at > world.moment_at(world.prompt_seconds):
             yield f"event {heard.event_id} was heard of late"
-    for event_id, times in Counter(each.event_id for each in world.announcements).items():
+    for event_id, times in Counter(each.event_id for each in world.sink.announcements).items():
         if times > 1:
             yield f"event {event_id} was sent {times} times, though nobody died"
     for event_id in world.refused_ids:

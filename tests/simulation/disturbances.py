@@ -13,9 +13,9 @@ from aftercommit.instances import find_head
 from aftercommit.publish import publish, retract
 from aftercommit.redrive import redrive
 from aftercommit.tables import SHARED_TENANT, ItemRow, key_of
-from tests.simulation import workflows
 from tests.simulation.activities import later
 from tests.simulation.calls import TENANT
+from tests.simulation.workflows_of_disturbances import late_child
 
 API_SECONDS = 29
 _DAY_SECONDS = 86_400
@@ -92,7 +92,7 @@ def refuse_unawaited(world: Any) -> None:
         item = _item(world, message)
         return item is not None and item["owner_id"]["S"] == "parent" and _is_unawaited_start(item)
 
-    world.refuses_message = refuses
+    world.queue.refuses = refuses
 
 
 def refuse_yet_send(seconds: float) -> Callable[[Any], None]:
@@ -107,10 +107,10 @@ def refuse_yet_send(seconds: float) -> Callable[[Any], None]:
                 return False
             if message["item_id"] not in sent:
                 sent.add(message["item_id"])
-                world.deliver_message(json.dumps(message), seconds)
+                world.queue.deliver(json.dumps(message), seconds)
             return True
 
-        world.refuses_message = refuses
+        world.queue.refuses = refuses
 
     return disturb
 
@@ -169,17 +169,17 @@ def roll_back_activities(seconds: float) -> Callable[[Any], None]:
 
 def ask(world: Any, act: Callable[[], bool], *, after: float) -> None:
     """Let somebody call the API, and call again every few seconds until the answer says that it is done."""
-    world._pending += 1
+    world.pending += 1
     answers: list[bool] = []
 
     def ended(_: Any) -> None:
         if any(answers):
-            world._pending -= 1
+            world.pending -= 1
         else:
             world.plan(5, begin)
 
     def begin() -> None:
-        world._spawn("api", lambda: answers.append(act()), world.at + API_SECONDS, ended)
+        world.spawn("api", lambda: answers.append(act()), world.at + API_SECONDS, ended)
 
     world.plan(after, begin)
 
@@ -190,7 +190,7 @@ def redrive_late(world: Any) -> None:
     Old messages of the dispatch come again meanwhile.
     """
     retract(SHARED_TENANT, "late-child")
-    world.plan(100, lambda: publish(SHARED_TENANT, workflows.late_child.definition))
+    world.plan(100, lambda: publish(SHARED_TENANT, late_child.definition))
     for seconds in (101, 101, 230):
         ask(world, _redrive, after=seconds)
     for seconds in (101.01, 101.05, 240):
@@ -200,7 +200,7 @@ def redrive_late(world: Any) -> None:
 def outlast_messages(world: Any) -> None:
     """Do the same a day later, and let old messages come again when what they have started may be gone."""
     retract(SHARED_TENANT, "late-child")
-    world.plan(1.4 * _DAY_SECONDS, lambda: publish(SHARED_TENANT, workflows.late_child.definition))
+    world.plan(1.4 * _DAY_SECONDS, lambda: publish(SHARED_TENANT, late_child.definition))
     for _ in range(2):
         world.plan(1.5 * _DAY_SECONDS, lambda: ask(world, _redrive, after=0))
     for days in (1.2, 1.5, 2.3, 2.7, 3.5):
@@ -222,7 +222,7 @@ def _repeat_messages(world: Any) -> None:
     for (owner_key, item_id), item in list(world.dynamodb.tables["outbox"].rows.items()):
         if item["command"] == {"S": "start"}:
             owner_id = owner_key.partition("#")[2]
-            world.deliver_message(json.dumps({"tenant": TENANT, "owner_id": owner_id, "item_id": item_id}))
+            world.queue.deliver(json.dumps({"tenant": TENANT, "owner_id": owner_id, "item_id": item_id}))
 
 
 def cancel_trees(world: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a scenario is: what is started, and what must come of it."""
+"""What a scenario is: what is started, and what must come of it; and what many scenarios share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,3 +35,16 @@ class Scenario:
     dead: frozenset[str] = frozenset()
     limits: dict[str, int] = field(default_factory=dict)  # of the engine, lowered to be met by few
     days: float | None = None  # how long a world that does not come to rest is watched, if not just over one
+
+
+COMPLETED = {"parent": "completed"}  # endings
+FAULTED = {"parent": "faulted"}
+BOTH = {"parent": "completed", "other": "completed"}
+CHILD = {"child-first": 1, "child-second": 1}  # the effects of the workflow `child`
+WAITING = {"before": 1, "after": 1, "last": 1, **CHILD}  # and those of `waiting`, with its child's
+EAGER_OFF = {"EAGER_DELIVERY": "false"}  # settings: only the sweep delivers
+
+
+def times(effects: dict[str, int], number: int) -> dict[str, int]:
+    """Return effects so many times each."""
+    return {name: each * number for name, each in effects.items()}

@@ -50,10 +50,10 @@ def save_orders(
             world.call_until_done(lambda event=event: save(event), after=number * 0.01)
         world.call_until_done(fail, after=0.02)
         world.stream_delay, world.skew, world.sink_seconds = stream_delay, skew, sink_seconds
-        world.refuses_event = lambda event: event["id"] in refused
+        world.sink.refuses = lambda event: event["id"] in refused
         if refused:
             world.refused_ids = frozenset(refused)
-            world.plan(_HEALS_AFTER_SECONDS, lambda: setattr(world, "refuses_event", lambda event: False))
+            world.plan(_HEALS_AFTER_SECONDS, lambda: setattr(world.sink, "refuses", lambda event: False))
 
     return disturb
 
@@ -61,7 +61,7 @@ def save_orders(
 def refuse_whole(world: Any) -> None:
     """Let a slow sink refuse requests for one event in them, and invocations end amid the single sends."""
     save_orders(*map(order, range(1, 6)), refused=("order-2",), sink_seconds=15)(world)
-    world.refuses_whole = True
+    world.sink.refuses_whole = True
     world.events_seconds = 60
     world.prompt_seconds = 180
 

@@ -1,4 +1,4 @@
-"""The world around the runtime: tables, queue, stream, clock and the services that start its functions.
+"""The world around the runtime: tables, queues, stream, clock and the services that start its functions.
 
 Everything that happens is decided by the seed and the faults. Nothing here knows workflows; what must be
 true afterwards is said in checks.py.
@@ -16,18 +16,18 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
 from pynamodb.exceptions import PynamoDBException
 
-from aftercommit import clock, commands, sweep
-from aftercommit.burst import Worker
+from aftercommit import clock, sweep
 from aftercommit.deliver import deliver
 from aftercommit.deliver_events import deliver_events
 from aftercommit.errors import ActivationRefusedError, RefusedError, TryLaterError
 from tests.simulation import calls
-from tests.simulation.accounts import Announcement, Call, Change, Effect, Refusal
+from tests.simulation.accounts import Call, Change, Effect, Refusal
 from tests.simulation.boundary import SERVICES, Boundary, refuse
-from tests.simulation.dynamodb import DynamoDB, Item, failed
+from tests.simulation.dynamodb import DynamoDB, Item
 from tests.simulation.faults import CRASHES, Crash, Fault, FaultKind
 from tests.simulation.layout import QUEUES, make_tables
 from tests.simulation.objects import Objects
+from tests.simulation.queues import CommandQueue, SinkQueue
 from tests.simulation.weather import CALM, Weather
 from tests.simulation.workers import Task, Workers
 
@@ -39,11 +39,9 @@ STUCK_SECONDS = 300.0  # how long a world is watched in which something can neve
 CALL_SECONDS = 0.004
 PATIENCE_SECONDS = 3600  # how long a caller comes again for what is not there yet
 SWEEP_SECONDS = 10
-RUN_SECONDS, API_SECONDS, DELIVER_SECONDS, EVENTS_SECONDS = 120, 29, 60, 180
+API_SECONDS, DELIVER_SECONDS, EVENTS_SECONDS = 29, 60, 180
 FREEZE_SECONDS = 140  # longer than a lease
-VISIBILITY_SECONDS, RECEIVES_MAX = 130, 10
 STREAM_TRIES_MAX = 4
-WORKERS_MAX = 6
 
 _TABLE_WRITES = frozenset(
     {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchExecuteStatement"}
@@ -67,6 +65,8 @@ class World:
         self.dynamodb = DynamoDB(make_tables(), now=self.now, on_change=self._changed)
         self.dynamodb.index_lag_seconds = lambda: self.random.random() * weather.index_lag
         self.objects = Objects()
+        self.queue = CommandQueue(self)
+        self.sink = SinkQueue(self.now)
         self.eager = True
         self.stream_delay = 0.0  # seconds that the stream takes, beyond the weather's
         self.skew = 0.0  # seconds by which a worker's clock may be ahead or behind
@@ -79,23 +79,17 @@ class World:
         self.effects: list[Effect] = []
         self.changes: list[Change] = []
         self.refusals: list[Refusal] = []
-        self.dead_letters: list[str] = []
         self.answers: list[tuple[calls.Call, Any]] = []  # what the callers were told, refusals included
         self.trace: list[Call] = []
         self.errors: list[tuple[str, Exception]] = []
         self.sweeps = 0
-        self.refuses_message: Callable[[dict[str, Any]], bool] = lambda message: False
-        self.refuses_event: Callable[[dict[str, Any]], bool] = lambda event: False
-        self.refuses_whole = False  # the sink refuses the request of an event that it refuses
         self.prompt_seconds = 30.0  # in which a sink hears of an event that nothing stands in the way of
         self.events_seconds = EVENTS_SECONDS
         self.refused_ids: frozenset[str] = frozenset()  # of events that a sink refuses for a while
-        self.announcements: list[Announcement] = []
+        self.pending = 0  # messages and stream batches on their way, and callers that will call again
         self._events: list[tuple[float, int, Callable[[], Any]]] = []
         self._numbers = count(1)
-        self._pending = 0  # messages and stream batches on their way, and callers that will call again
         self._new: dict[str, list[tuple[str, str]]] = {"deliver": [], "events": []}  # by who hears of them
-        self._running = 0
 
     def now(self) -> float:
         """Return the world's time."""
@@ -132,7 +126,7 @@ class World:
         """Serve one call to AWS: others may go first, then a fault may strike."""
         if self.workers.current is None:
             return self._perform(service, operation, arguments)  # the tests look at the outcome
-        return self._strike(
+        return self.strike(
             service, operation, lambda: self._perform(service, operation, arguments), arguments
         )
 
@@ -142,7 +136,7 @@ class World:
         def happen() -> None:
             self.effects.append(Effect(activity, instance_id, idempotency_key, self.at))
 
-        self._strike("outside", "Effect", happen, {"activity": activity, "instance_id": instance_id})
+        self.strike("outside", "Effect", happen, {"activity": activity, "instance_id": instance_id})
 
     def work(self, seconds: float) -> None:
         """Spend time inside an activity; whoever passes its deadline is ended there."""
@@ -157,9 +151,10 @@ class World:
         """Stand in for time.sleep: time is skipped."""
         self.workers.sleep_until(self.at + seconds)
 
-    def _strike(
+    def strike(
         self, service: str, operation: str, perform: Callable[[], Any], arguments: dict[str, Any]
     ) -> Any:
+        """Let a worker do one thing outside: others may go first, then a fault may strike."""
         task = self.workers.current
         assert task is not None
         self._take_events()  # what is due starts beside this worker, not after it
@@ -212,16 +207,17 @@ class World:
         if service == "s3":
             return self.objects.perform(operation, arguments)
         if operation == "SendMessageBatch":
-            return self._send_batch(arguments)
+            to_sink = arguments["QueueUrl"] == QUEUES["events"]
+            return (self.sink if to_sink else self.queue).send_batch(arguments)
         if operation == "SendMessage":
-            self._send(arguments["QueueUrl"], arguments["MessageBody"], arguments.get("DelaySeconds", 0))
+            self.queue.send(arguments["QueueUrl"], arguments["MessageBody"], arguments.get("DelaySeconds", 0))
             return {"MessageId": "1"}
         if operation == "GetQueueUrl":
             return {"QueueUrl": QUEUES["events"]}
         if operation == "Invoke":
             keys = [tuple(each) for each in json.loads(arguments["Payload"])["keys"]]
-            self._pending += 1
-            self.plan(self._delay(), lambda: self._deliver("events", keys, STREAM_TRIES_MAX))
+            self.pending += 1
+            self.plan(self.delay(), lambda: self._deliver("events", keys, STREAM_TRIES_MAX))
             return {"StatusCode": 202}
         raise NotImplementedError(f"{service}.{operation}")
 
@@ -236,92 +232,19 @@ class World:
             new = self._new[hears]
             new.append((after["owner_key"]["S"], after["item_id"]["S"]))
             if len(new) == 1:
-                self._pending += 1
-                self.plan(self.stream_delay + self._delay(), lambda: self._flush_stream(hears))
-
-    # --- the queue ---
-
-    def _send_batch(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        refused = []
-        if self.refuses_whole and arguments["QueueUrl"] == QUEUES["events"]:
-            events = [json.loads(entry["MessageBody"]) for entry in arguments["Entries"]]
-            if any(map(self.refuses_event, events)):
-                raise failed("InvalidMessageContents", "Invalid message contents", "SendMessageBatch")
-        for entry in arguments["Entries"]:
-            if arguments["QueueUrl"] == QUEUES["events"]:
-                refused += self._announce(entry)
-            elif self.refuses_message(json.loads(entry["MessageBody"])):
-                refused.append({"Id": entry["Id"], "Code": "InternalError", "SenderFault": False})
-            else:
-                self._send(arguments["QueueUrl"], entry["MessageBody"], entry["DelaySeconds"])
-        return {"Failed": refused, "Successful": []}
-
-    def _announce(self, entry: dict[str, Any]) -> list[dict[str, Any]]:
-        event = json.loads(entry["MessageBody"])
-        if self.refuses_event(event):
-            return [{"Id": entry["Id"], "Code": "InvalidMessageContents", "SenderFault": True}]
-        self.announcements.append(Announcement(event["id"], entry["MessageBody"], self.at))
-        return []
-
-    def _send(self, url: str, body: str, delay: float) -> None:
-        if url == QUEUES["dead_letters"]:
-            self.dead_letters.append(body)
-            return
-        if self.random.random() < self.weather.lost:
-            return
-        # A postponed message is sent again and again: were each doubled again, they would grow without bound.
-        doubled = self.random.random() < self.weather.duplicates and "postponed" not in body
-        for _ in range(2 if doubled else 1):
-            self.deliver_message(body, delay)
-
-    def deliver_message(self, body: str, delay: float = 0) -> None:
-        """Bring a message to a worker, after its delay and the weather's."""
-        self._pending += 1
-        message = _Received(body)
-        self.plan(delay + self._delay(), lambda: self._receive(message))
-
-    def _delay(self) -> float:
-        if self.random.random() < self.weather.long_delay:
-            return self.random.uniform(1, 120)
-        return self.weather.delay * (0.5 + self.random.random())
-
-    def _receive(self, message: "_Received") -> None:
-        """Hand a message to a worker; it comes back unless it is acknowledged in time."""
-        if message.acknowledged:
-            return
-        if self._running >= WORKERS_MAX:
-            self.plan(0.2, lambda: self._receive(message))
-            return
-        message.receives += 1
-        if message.receives > RECEIVES_MAX:
-            self.dead_letters.append(message.body)
-            self._settle_message(message)
-            return
-        self.plan(VISIBILITY_SECONDS, lambda: self._receive(message))
-        self._running += 1
-        deadline = self.at + RUN_SECONDS
-
-        def serve() -> None:
-            commands.handle(message.body, Worker(deadline))
-            self._strike("queue", "Acknowledge", lambda: self._settle_message(message), {})
-
-        self._spawn("run", serve, deadline)
-
-    def _settle_message(self, message: "_Received") -> None:
-        if not message.acknowledged:
-            message.acknowledged = True
-            self._pending -= 1
+                self.pending += 1
+                self.plan(self.stream_delay + self.delay(), lambda: self._flush_stream(hears))
 
     # --- the stream ---
 
     def _flush_stream(self, hears: str) -> None:
         keys, self._new[hears] = self._new[hears], []
-        self._pending -= 1
+        self.pending -= 1
         if self.random.random() < self.weather.duplicates:
-            self.plan(self._delay(), lambda: self._deliver(hears, keys, STREAM_TRIES_MAX))
-            self._pending += 1
+            self.plan(self.delay(), lambda: self._deliver(hears, keys, STREAM_TRIES_MAX))
+            self.pending += 1
         self.random.shuffle(keys)
-        self._pending += 1
+        self.pending += 1
         self._deliver(hears, keys, 1)
 
     def _deliver(self, hears: str, keys: list[tuple[str, str]], number: int) -> None:
@@ -333,30 +256,30 @@ class World:
                 deliver_events(keys, until=clock.now() + seconds)
             else:
                 deliver(keys)
-            self._strike("stream", "Acknowledge", lambda: None, {})
+            self.strike("stream", "Acknowledge", lambda: None, {})
 
         def ended(task: Task) -> None:
             if task.failed and number < STREAM_TRIES_MAX:
                 self.plan(1, lambda: self._deliver(hears, keys, number + 1))
             else:
-                self._pending -= 1
+                self.pending -= 1
 
-        self._spawn(hears, serve, until, ended)
+        self.spawn(hears, serve, until, ended)
 
     # --- callers and the schedule ---
 
     def call_until_done(self, body: Callable[[], None], *, after: float = 0) -> None:
         """Let somebody outside the runtime do something, and again until they have seen it through."""
-        self._pending += 1
+        self.pending += 1
 
         def ended(task: Task) -> None:
             if task.failed:
                 self.plan(5, call)
             else:
-                self._pending -= 1
+                self.pending -= 1
 
         def call() -> None:
-            self._spawn("user", body, self.at + API_SECONDS, ended)
+            self.spawn("user", body, self.at + API_SECONDS, ended)
 
         self.plan(after, call)
 
@@ -366,7 +289,7 @@ class World:
 
     def ask(self, call: calls.Call) -> None:
         """Let somebody call the API, and call again until it answers."""
-        self._pending += 1
+        self.pending += 1
         patient_until = self.at + call.after + PATIENCE_SECONDS
 
         def serve() -> None:
@@ -388,10 +311,10 @@ class World:
             if task.failed:
                 self.plan(5, begin)
             else:
-                self._pending -= 1
+                self.pending -= 1
 
         def begin() -> None:
-            self._spawn("api", serve, self.at + API_SECONDS, ended)
+            self.spawn("api", serve, self.at + API_SECONDS, ended)
 
         self.plan(call.after, begin)
 
@@ -401,11 +324,11 @@ class World:
         moment = clock.to_text(self.at)
         if any(row["due_at"]["S"] <= moment for row in self._due_rows()):
             self.sweeps += 1
-            self._spawn("sweep", self._sweep, self.at + 60)
+            self.spawn("sweep", self._sweep, self.at + 60)
 
     def _seconds_to_tick(self) -> float:
         """Return when the next sweep is; if nothing can happen before, the next that finds something."""
-        if self.workers.tasks or self._pending:
+        if self.workers.tasks or self.pending:
             return SWEEP_SECONDS
         coming = [clock.from_text(row["due_at"]["S"]) for row in self._due_rows()]
         first = min(coming + [at for at, *_ in self._events[:1]], default=self.at)
@@ -420,13 +343,20 @@ class World:
 
     # --- the course of things ---
 
-    def _spawn(
+    def delay(self) -> float:
+        """Return how long something is on its way, in this weather."""
+        if self.random.random() < self.weather.long_delay:
+            return self.random.uniform(1, 120)
+        return self.weather.delay * (0.5 + self.random.random())
+
+    def spawn(
         self,
         kind: str,
         body: Callable[[], None],
         deadline: float,
         ended: Callable[[Task], None] | None = None,
     ) -> None:
+        """Start a worker, which may live until its deadline; `ended` is told when it has ended."""
         task = Task(f"{kind}-{next(self._numbers)}", body, deadline, ended)
         if self.skew:
             task.skew = self.random.choice((-self.skew, self.skew))
@@ -463,8 +393,6 @@ class World:
         self.at = max(self.at, min(times if wakes_at is None else [*times, wakes_at]))
 
     def _task_ended(self, task: Task) -> None:
-        if task.name.startswith("run"):
-            self._running -= 1
         if task.error is not None:
             self.errors.append((task.name, task.error))
             self._note(task.name, f"raised {task.error!r}", {}, None)
@@ -475,7 +403,7 @@ class World:
 
     def _quiet(self) -> bool:
         """Whether nothing can happen any more: no worker, nothing on its way, nothing due ever."""
-        if self.workers.tasks or self._pending:
+        if self.workers.tasks or self.pending:
             return False
         due = self._due_rows()
         if due and self.at < STARTED_AT + STUCK_SECONDS:
@@ -484,12 +412,3 @@ class World:
 
     def _note(self, worker: str, what: str, arguments: dict[str, Any], kind: FaultKind | None) -> None:
         self.trace.append(Call(self.at, self.writes, worker, what, arguments, kind))
-
-
-class _Received:
-    """A message in the queue, with how often it was received."""
-
-    def __init__(self, body: str) -> None:
-        self.body = body
-        self.receives = 0
-        self.acknowledged = False
