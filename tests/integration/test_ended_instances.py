@@ -20,7 +20,7 @@ from aftercommit.cancel import cancel
 from aftercommit.delete import KEPT_SECONDS, delete, delete_if_over, remove_rows
 from aftercommit.errors import NotFoundError, TryLaterError
 from aftercommit.instances import lease
-from aftercommit.limits import ENDED_SHARDS
+from aftercommit.limits import REMOVAL_SHARDS
 from aftercommit.operations import call_back
 from aftercommit.sweep import _claim_instance, sweep
 from aftercommit.tables import HeadRow
@@ -89,7 +89,7 @@ ENDINGS = [complete, fault, cancel_pending, cancel_suspended, cancel_leased]
 def test_whatever_ends_an_instance_says_when_its_days_are_over(w, way):
     head = w.head(way(w))
     assert head.due_at == in_days(DAYS)
-    assert head.due_shard in ENDED_SHARDS
+    assert head.due_shard in REMOVAL_SHARDS
 
 
 @pytest.mark.parametrize("way", ENDINGS)
@@ -105,7 +105,7 @@ def test_what_stops_for_want_of_time_is_due_soon_as_ever(w):
     w.run(instance_id)
     head = w.head(instance_id)
     assert (head.status, head.due_at) == ("running", clock.to_text(clock.now() + 10))
-    assert head.due_shard not in ENDED_SHARDS
+    assert head.due_shard not in REMOVAL_SHARDS
 
 
 # --- going ---

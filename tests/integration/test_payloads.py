@@ -4,7 +4,20 @@ import json
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Sequence, SetVariable, Step, Workflow, aws, clock, inputs, var
+from aftercommit import (
+    DispatchWorkflow,
+    Event,
+    Fork,
+    Sequence,
+    SetVariable,
+    Step,
+    Workflow,
+    aws,
+    clock,
+    inputs,
+    var,
+)
+from aftercommit.cancel import cancel
 from aftercommit.delete import delete
 from aftercommit.errors import SettingError, TooLargeError, TryLaterError
 from aftercommit.limits import LARGE_STATE_BYTES_MAX, PAYLOAD_BYTES_MIN, PAYLOAD_COMMIT_SECONDS
@@ -227,7 +240,7 @@ def test_objects_of_a_birth_that_never_came_are_removed_after_an_hour(stored, fa
     assert len(objects()) == 1
     stored.clock.at += 2
     sweep()
-    assert objects() == announcements() == []
+    assert objects() == overdue() == []
     [line] = [each for each in map(json.loads, log_lines) if each["message"] == "payloads discarded"]
     assert (line["objects"], line["reason"]) == (1, "their commit never came")
 
@@ -327,7 +340,9 @@ def test_a_sweep_that_dies_while_it_discards_goes_on_later(stored, faults):
     assert row["doomed"] == {"BOOL": True}
     stored.clock.at += settings().ack_timeout_seconds + 1
     sweep()
-    assert objects() == announcements() == []
+    assert objects() == overdue() == []
+    [row] = announcements()
+    assert int(row["ttl"]["N"]) > stored.clock.at + DAY_SECONDS  # no late try can announce it anew until then
 
 
 def test_while_s3_is_away_a_caller_is_told_so_and_nothing_is_born(stored, faults):
@@ -336,7 +351,40 @@ def test_while_s3_is_away_a_caller_is_told_so_and_nothing_is_born(stored, faults
         stored.dispatch("one", {"text": LARGE})
     assert stored.heads() == []
     stored.settle()
-    assert announcements() == []
+    assert overdue() == []
+
+
+def test_while_s3_is_away_no_start_uses_its_attempts_up(stored, faults):
+    instance_id = stored.dispatch("parent", {"text": LARGE})
+    stored.run(instance_id)
+    faults.before("GetObject", refusal("SlowDown"), times=1_000)
+    stored.settle(seconds=600)
+    item = stored.item("start")
+    assert (item.status, int(item.attempts)) == ("undone", 0)
+    faults.close()
+    stored.settle()
+    assert stored.show(instance_id)["output"] == LARGE
+
+
+def test_while_s3_is_away_one_child_holds_back_no_others_cancel(stored, faults):
+    stored.publish(
+        Workflow("heavy-idle", inputs={"text": str}, root=Event("never")),
+        Workflow("light-idle", root=Event("never")),
+        Workflow(
+            "both",
+            inputs={"text": str},
+            root=Fork(
+                DispatchWorkflow("heavy-idle", input={"text": inputs.text}, wait=True),
+                DispatchWorkflow("light-idle", wait=True),
+            ),
+        ),
+    )
+    instance_id = stored.dispatch("both", {"text": LARGE})
+    stored.settle(seconds=60)
+    cancel("default", instance_id, "enough")
+    faults.before("GetObject", refusal("SlowDown"), times=2)
+    stored.settle()
+    assert set(stored.statuses().values()) == {"cancelled"}
 
 
 def test_while_s3_is_away_a_worker_gives_its_lease_back_and_counts_as_no_death(stored, faults):

@@ -10,6 +10,7 @@ import pytest
 
 from aftercommit import (
     activations,
+    attempts,
     burst,
     checkpoint,
     delete,
@@ -19,6 +20,7 @@ from aftercommit import (
     instances,
     operations,
     outbox,
+    payloads,
     publish,
     resume,
     start,
@@ -34,7 +36,20 @@ from tests.simulation.runs import Run, simulate
 from tests.simulation.weather import CALM, DOUBLED
 
 # Modules that commit, each by the name it imported.
-COMMITTING = (activations, checkpoint, instances, operations, outbox, publish, resume, stimulate, sweep)
+COMMITTING = (
+    activations,
+    attempts,
+    checkpoint,
+    delete,
+    instances,
+    operations,
+    outbox,
+    payloads,
+    publish,
+    resume,
+    stimulate,
+    sweep,
+)
 
 
 def first_violation(scenario, *kinds, weather=CALM):
@@ -302,3 +317,34 @@ def test_callback_address_that_is_good_twice_is_found(monkeypatch):
 def test_answer_that_is_not_committed_is_found(monkeypatch):
     monkeypatch.setattr(endpoints, "_find_response", lambda tenant, instance_id: {"status": 200})
     assert "check_i1_answers_are_committed" in checks_of(first_violation("http-start"))
+
+
+def test_objects_that_nobody_announces_are_found(monkeypatch):
+    rewrite_commits(monkeypatch, lambda write: None if write.purpose == "payloads" else write)
+    assert "check_payloads_are_removed" in checks_of(first_violation("payloads", FaultKind.CRASH_BEFORE))
+
+
+def test_commits_that_leave_their_objects_announced_are_found(monkeypatch):
+    def change(write):
+        return None if write.purpose == "payloads" and isinstance(write, Update) else write
+
+    rewrite_commits(monkeypatch, change)
+    assert "check_payloads_are_there" in checks_of(simulate(Run("payloads"))[1])
+
+
+def test_an_announcement_that_may_come_after_its_commit_is_found(monkeypatch):
+    def change(write):
+        is_put = write.purpose == "payloads" and isinstance(write, Put)
+        return replace(write, condition=None) if is_put else write
+
+    rewrite_commits(monkeypatch, change)
+    calm, _ = simulate(Run("payloads"))
+    # The message comes back as its last acknowledgement is lost: so the world is there for what comes late.
+    lost = Fault(calm.writes, FaultKind.CRASH_BEFORE)
+    runs = (Run("payloads", 0, (Fault(write, FaultKind.LATE), lost)) for write in range(1, calm.writes))
+    assert any("check_payloads_are_there" in checks_of(simulate(run)[1]) for run in runs)
+
+
+def test_objects_that_stay_when_their_instance_goes_are_found(monkeypatch):
+    monkeypatch.setattr(delete, "remove_payloads", lambda instance_key, row: 0)
+    assert "check_payloads_are_removed" in checks_of(simulate(Run("payloads-deleted"))[1])

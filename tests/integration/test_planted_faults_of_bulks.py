@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from aftercommit import checkpoint, join, outbox, tallies
+from aftercommit import attempts, checkpoint, join, tallies
 from aftercommit.joins import judge
 from aftercommit.places import Join
 from tests.integration.test_planted_faults import checks_of, first_violation, rewrite_commits
@@ -52,7 +52,7 @@ def test_children_that_are_not_handed_over_are_found(monkeypatch):
 
 
 def test_without_a_wake_the_join_finds_who_overslept(monkeypatch):
-    for module in (checkpoint, outbox):
+    for module in (checkpoint, attempts):
         real_commit = module.commit
 
         def commit(writes, real_commit=real_commit):

@@ -165,7 +165,7 @@ class Burst:
     def _loop(self) -> None:
         # No effect waits for the next step; and a large resume gets a row to itself, as the next result may
         # be as large.
-        heavy = self.pending.intentions or self.pending.bytes > BURST_COMMANDS_BYTES_MAX
+        heavy = self.pending.has_rows or self.pending.bytes > BURST_COMMANDS_BYTES_MAX
         if heavy and self._goes_on():
             self._commit_step()
         while self._goes_on():

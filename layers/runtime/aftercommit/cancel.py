@@ -18,9 +18,9 @@ from aftercommit.errors import (
     ContentionError,
     ItemSettledError,
     MalformedRowError,
-    NewerFormError,
     NotFoundError,
     OvertakenError,
+    TryLaterError,
     UnreadableInstanceError,
 )
 from aftercommit.ids import derive_child_id
@@ -148,7 +148,7 @@ def _cancel_each(item: ItemRow, pairs: list[dict[str, Json]], *more: Action) -> 
     for each in pairs:
         try:
             _cancel_one(item, each, *more)
-        except (UnreadableInstanceError, NewerFormError, ContentionError) as error:
+        except (UnreadableInstanceError, TryLaterError) as error:
             left.append(error)
     return left
 

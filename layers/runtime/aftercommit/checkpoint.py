@@ -17,7 +17,7 @@ from aftercommit.bookmarks import bookmark_put, remove_bookmarks, stimulus_id_of
 from aftercommit.errors import ConditionFailedError, ItemSettledError, OvertakenError, TryLaterError
 from aftercommit.ids import derive_event_owner, new_token
 from aftercommit.incidents import incident_put
-from aftercommit.instances import SNAPSHOT, Held, ended_shard, leases_of, snapshot_writes
+from aftercommit.instances import SNAPSHOT, Held, leases_of, snapshot_writes
 from aftercommit.jsons import Json, dumps
 from aftercommit.log import count, logger
 from aftercommit.model import Bookmark, Command, Decision, Incident, Intention, command_to_json
@@ -26,7 +26,7 @@ from aftercommit.payloads import Payloads, remove_payload
 from aftercommit.places import Mark
 from aftercommit.settings import settings
 from aftercommit.statuses import InstanceStatus, ItemCommand
-from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, revision_name
+from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, removal_shard, revision_name
 from aftercommit.tallies import ending_writes, hurry, leave_out
 from aftercommit.writes import Put, Update, Write, commit
 
@@ -167,7 +167,7 @@ def _due_actions(held: Held, at: float, due_at: float | None) -> list[Action]:
     """Return what says when the sweep is to look at the instance; an ended one, when its days are over."""
     days = settings().ended_instance_days
     if held.state.status.ended and days:
-        shard = HeadRow.due_shard.set(ended_shard(held.head.instance_id))
+        shard = HeadRow.due_shard.set(removal_shard(held.head.instance_id))
         return [shard, HeadRow.due_at.set(clock.to_text(at + days * _DAY_SECONDS))]
     return [HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove()]
 

@@ -9,14 +9,14 @@ from pynamodb.expressions.condition import Condition
 from aftercommit import clock
 from aftercommit.activations import release_activation
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
-from aftercommit.instances import ended_shard, find_head
+from aftercommit.instances import find_head
 from aftercommit.log import count, logger
 from aftercommit.outbox import drop
 from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
 from aftercommit.settings import settings
 from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus, instance_status
-from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, split_key
+from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, removal_shard, split_key
 from aftercommit.writes import Delete, Update, commit
 
 KEPT_SECONDS = 86_400
@@ -99,7 +99,7 @@ def _mark(head: HeadRow, reason: str, *conditions: Condition) -> None:
     at = clock.now()
     actions = [
         HeadRow.deleted_at.set(clock.to_text(at)),
-        HeadRow.due_shard.set(ended_shard(_id_of(head))),
+        HeadRow.due_shard.set(removal_shard(_id_of(head))),
         HeadRow.due_at.set(clock.to_text(at + KEPT_SECONDS)),
     ]
     # Closes: deleted meanwhile. And what has not ended is never deleted.

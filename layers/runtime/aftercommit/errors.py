@@ -29,6 +29,10 @@ class NewerFormError(TryLaterError):
     """A row was written by newer code than this, in a form that this one must not act on."""
 
 
+class PayloadsAwayError(TryLaterError):
+    """S3 did not serve a request: what is kept there is out of reach for now."""
+
+
 class ContentionError(TryLaterError):
     """A transaction kept meeting other transactions on the same items, through all its retries."""
 

@@ -30,7 +30,7 @@ from aftercommit.errors import (
 from aftercommit.ids import derive_id, derive_shard, new_token
 from aftercommit.incidents import incident_put
 from aftercommit.jsons import Json, dumps
-from aftercommit.limits import ENDED_SHARDS, INLINE_SNAPSHOT_BYTES_MAX
+from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, Incident, Parent, State, command_from_json
 from aftercommit.payloads import PayloadMissingError, Payloads, read_payload
@@ -205,11 +205,6 @@ def release(head: HeadRow, *more: Action) -> None:
         commit([Update("release", HeadRow(head.instance_key, "head"), actions, own)])
     except (AftercommitError, PynamoDBException) as error:
         logger.warning("lease not given back", extra={"reason": str(error)})
-
-
-def ended_shard(instance_id: str) -> int:
-    """Return the shard of the due index in which an ended instance waits for its removal."""
-    return ENDED_SHARDS[derive_shard(instance_id, len(ENDED_SHARDS))]
 
 
 def leases_of(head: HeadRow) -> int:

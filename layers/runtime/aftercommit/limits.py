@@ -30,6 +30,7 @@ PAYLOAD_BYTES_MIN = 64 * 1024
 ROW_TEXT_BYTES_MAX = 360 * 1024
 # A commit that has not come this long after its objects were announced never comes: no worker lives so long.
 PAYLOAD_COMMIT_SECONDS = 3600
+PAYLOAD_DOOMED_SECONDS = 7 * 86_400  # and for so long it is remembered that it was given up
 # An answer of Lambda has 6 MB, with what it takes to write JSON as a text inside JSON.
 ANSWER_BYTES_MAX = 5_500_000
 
@@ -88,10 +89,10 @@ EVENT_SESSIONS_MAX = 5
 # them know no settings, and events that nobody takes stand in nobody's way.
 EVENT_SHARDS = range(1000, 1004)
 
-# Ended instances that are to go have shards of their own, too: however many come due at once, they stand
-# before nothing that has to move. And how long one may be kept before that: ten years.
-ENDED_SHARDS = range(2000, 2004)
-ENDED_DAYS_MAX = 3_650
+# What is to be removed has shards of its own, too, ended instances and payloads of commits that never came:
+# however many come due at once, they stand before nothing that has to move.
+REMOVAL_SHARDS = range(2000, 2004)
+ENDED_DAYS_MAX = 3_650  # ten years
 
 # DynamoDB: statements of one batch, and rows of one batch read.
 STATEMENTS_MAX = 25

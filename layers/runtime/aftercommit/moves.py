@@ -46,6 +46,7 @@ from aftercommit.limits import (
     COMMIT_BYTES_MAX,
     COMMIT_INTENTIONS_MAX,
     COMMIT_JOURNAL_LINES_MAX,
+    INPUT_BYTES_MAX,
     MOVES_MAX,
 )
 from aftercommit.model import (
@@ -336,6 +337,10 @@ class Moves:
     def respond(self, execution: Execution, response: dict[str, Json]) -> None:
         """Answer the request that the instance was started at, unless it has an answer."""
         if self.state.response is not None:
+            return
+        if size_of(response) > INPUT_BYTES_MAX:
+            told = f"an answer is at most {INPUT_BYTES_MAX} bytes"
+            self.fault(execution, Failure("ResponseTooLargeError", told))
             return
         try:
             charge(self.state, "the response", response)

@@ -15,13 +15,18 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aftercommit import aws, clock
-from aftercommit.errors import ConditionFailedError, NewerFormError, TryLaterError
-from aftercommit.ids import derive_shard, new_token
-from aftercommit.limits import PAYLOAD_BYTES_MIN, PAYLOAD_COMMIT_SECONDS, ROW_TEXT_BYTES_MAX
+from aftercommit.errors import ConditionFailedError, NewerFormError, PayloadsAwayError
+from aftercommit.ids import new_token
+from aftercommit.limits import (
+    PAYLOAD_BYTES_MIN,
+    PAYLOAD_COMMIT_SECONDS,
+    PAYLOAD_DOOMED_SECONDS,
+    ROW_TEXT_BYTES_MAX,
+)
 from aftercommit.log import count, logger
 from aftercommit.settings import settings
-from aftercommit.tables import PAYLOADS_PREFIX, PayloadsRow, split_key
-from aftercommit.writes import Delete, Put, Update, Write, commit
+from aftercommit.tables import PAYLOADS_PREFIX, PayloadsRow, removal_shard, split_key
+from aftercommit.writes import Put, Update, Write, commit
 
 
 class PayloadMissingError(Exception):
@@ -48,7 +53,7 @@ class Payloads:
     def store(self, at: float) -> list[Write]:
         """Store what was taken in; returns the write by which the commit makes it its own, if there is any.
 
-        Its condition fails if the objects were given up meanwhile. Raises TryLaterError if S3 is away.
+        Its condition fails if the objects were given up meanwhile. Raises PayloadsAwayError if S3 is away.
         """
         if not self.texts:
             return []
@@ -56,7 +61,7 @@ class Payloads:
         row = PayloadsRow(
             self.instance_key,
             PAYLOADS_PREFIX + self.name,
-            due_shard=derive_shard(instance_id, settings().due_shards),
+            due_shard=removal_shard(instance_id),
             due_at=clock.to_text(at + PAYLOAD_COMMIT_SECONDS),
         )
         # Closes: this very request comes late, after another try of it and the commit.
@@ -86,8 +91,8 @@ def prefix_of(instance_key: str) -> str:
 def read_payload(instance_key: str, name: str, member: str) -> str:
     """Read a text back.
 
-    Raises PayloadMissingError, TryLaterError if S3 is away, and NewerFormError where the deployment names no
-    bucket: what is kept there waits until it does.
+    Raises PayloadMissingError, PayloadsAwayError if S3 is away, and NewerFormError where the deployment names
+    no bucket: what is kept there waits until it does.
     """
     if not settings().payload_bucket:
         raise NewerFormError(f"{member} of {instance_key} is kept in S3, and PAYLOAD_BUCKET is not set")
@@ -95,7 +100,7 @@ def read_payload(instance_key: str, name: str, member: str) -> str:
     try:
         content: bytes = answer["Body"].read()
     except (BotoCoreError, OSError) as error:
-        raise TryLaterError(f"S3: {error}") from error
+        raise PayloadsAwayError(f"S3: {error}") from error
     return content.decode()
 
 
@@ -103,15 +108,15 @@ def remove_payload(instance_key: str, name: str, member: str) -> None:
     """Remove a text that no row names any more; what fails is left, and goes with the instance."""
     try:
         _call("delete_object", Key=object_key(instance_key, name, member))
-    except TryLaterError as error:
+    except PayloadsAwayError as error:
         logger.warning("old payload not removed", extra={"reason": str(error)})
 
 
 def discard_payloads(instance_key: str, row: str) -> None:
     """Remove the objects of a commit that never came, announced by a row that is due.
 
-    First the row is doomed, so that the commit cannot come any more, and last it goes: dying midway leaves it
-    due.
+    First the row is doomed, so that the commit cannot come any more, and last it is due no more: dying midway
+    leaves it due.
     """
     at = clock.now()
     again = clock.to_text(at + settings().ack_timeout_seconds)
@@ -123,7 +128,9 @@ def discard_payloads(instance_key: str, row: str) -> None:
     except ConditionFailedError:
         return
     removed = remove_payloads(instance_key, row)
-    commit([Delete("payloads", PayloadsRow(instance_key, row))])
+    # The row stays for some days: while it is there, no late try can announce what is gone.
+    over = [PayloadsRow.due_at.remove(), PayloadsRow.ttl.set(int(at) + PAYLOAD_DOOMED_SECONDS)]
+    commit([Update("payloads", PayloadsRow(instance_key, row), over, PayloadsRow.doomed.exists())])
     told = {"instance_key": instance_key, "objects": removed, "reason": "their commit never came"}
     logger.info("payloads discarded", extra=told)
     count("PayloadsDiscarded", removed)
@@ -155,6 +162,6 @@ def _call(operation: str, **arguments: Any) -> Any:
         if error.response["Error"]["Code"] == "NoSuchKey":
             raise PayloadMissingError(arguments["Key"]) from None
         # Whatever refuses it (busy, a key or a policy taken away) is outside the instance, and heals.
-        raise TryLaterError(f"S3: {error}") from error
+        raise PayloadsAwayError(f"S3: {error}") from error
     except BotoCoreError as error:
-        raise TryLaterError(f"S3: {error}") from error
+        raise PayloadsAwayError(f"S3: {error}") from error

@@ -18,6 +18,7 @@ from aftercommit.errors import (
     ActivationRefusedError,
     ConditionFailedError,
     NewerFormError,
+    PayloadsAwayError,
     RefusedError,
     TryLaterError,
     UnwritableError,
@@ -54,8 +55,8 @@ def start(item: ItemRow, worker: Worker) -> None:
     except ActivationRefusedError as error:
         _stand_aside(item, body, error)
         return
-    except NewerFormError:
-        raise  # no attempt: it waits for the code that can do it
+    except (NewerFormError, PayloadsAwayError):
+        raise  # no attempt: it waits for the code that can do it, or for its input
     except (RefusedError, UnwritableError, TryLaterError, PynamoDBException) as error:
         # Passing reasons (a busy database) and lasting ones (no such workflow) are not told apart: either may
         # be over soon, and neither may last for ever.

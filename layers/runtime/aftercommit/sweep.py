@@ -17,7 +17,7 @@ from aftercommit.errors import AftercommitError, ConditionFailedError
 from aftercommit.event_items import Key, read_events
 from aftercommit.instances import record_unreadable
 from aftercommit.jsons import dumps
-from aftercommit.limits import ENDED_SHARDS, EVENT_SHARDS, QUEUE_BATCH_MAX
+from aftercommit.limits import EVENT_SHARDS, QUEUE_BATCH_MAX, REMOVAL_SHARDS
 from aftercommit.log import count, gauge, logger
 from aftercommit.payloads import discard_payloads
 from aftercommit.queue import Message, Sending, known_channel, send
@@ -39,7 +39,7 @@ class _Pass:
     def see(self, due_at: str, shard: int) -> None:
         """Take down a row that is due; nobody waits for the removal of what has ended."""
         self.found += 1
-        if shard in ENDED_SHARDS:
+        if shard in REMOVAL_SHARDS:
             return
         with suppress(ValueError):  # one that cannot be read says nothing of how late the others are
             self.oldest = min(self.oldest, clock.from_text(due_at))
@@ -65,8 +65,8 @@ def sweep(*, seconds_left: float = 60) -> bool:
             _sweep_events(shard)
         except Exception as error:  # noqa: BLE001 - likewise
             logger.warning("events not swept", extra={"shard": shard, "reason": str(error)})
-    for number in range(len(ENDED_SHARDS)):
-        shard = ENDED_SHARDS[(first + number) % len(ENDED_SHARDS)]
+    for number in range(len(REMOVAL_SHARDS)):
+        shard = REMOVAL_SHARDS[(first + number) % len(REMOVAL_SHARDS)]
         try:
             _sweep_instances(shard, this)
         except Exception as error:  # noqa: BLE001 - likewise

@@ -13,6 +13,8 @@ from pynamodb.models import Model
 
 from aftercommit import aws
 from aftercommit.errors import MalformedRowError
+from aftercommit.ids import derive_shard
+from aftercommit.limits import REMOVAL_SHARDS
 from aftercommit.settings import settings
 
 DEFAULT_TENANT = "default"  # of callers that name none
@@ -222,6 +224,7 @@ class PayloadsRow(Row):
     doomed = BooleanAttribute(null=True)  # the commit must not come any more
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # when the sweep takes it that the commit never comes
+    ttl = NumberAttribute(null=True)  # of one that was given up
 
 
 class ActivationRow(Row):
@@ -393,6 +396,11 @@ PAYLOADS_PREFIX = "payloads#"
 def key_of(tenant: str, name: str) -> str:
     """Return a partition key: tenants cannot hold the separator, so no two pairs share one."""
     return f"{tenant}#{name}"
+
+
+def removal_shard(instance_id: str) -> int:
+    """Return the shard of the due index for what is to be removed, apart from what is to go on."""
+    return REMOVAL_SHARDS[derive_shard(instance_id, len(REMOVAL_SHARDS))]
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -121,13 +122,17 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
     return _fit(shown) if state.large else shown
 
 
+def _size_as_answer(shown: dict[str, Json]) -> int:
+    """Return its bytes as it travels: a text inside JSON, which Python writes as ASCII below 3.12."""
+    return len(json.dumps(dumps(shown), ensure_ascii=sys.version_info < (3, 12)).encode())
+
+
 def _fit(shown: dict[str, Json]) -> dict[str, Json]:
     """Leave out what no answer of Lambda could carry, the output last, and say what was left out."""
     left_out: list[str] = []
     empty: dict[str, Json] = {"variables": {}, "bookmarks": [], "input": {}, "output": None}
     for name, nothing in empty.items():
-        # As it travels: a text inside JSON.
-        if len(dumps(dumps(shown)).encode()) <= ANSWER_BYTES_MAX:
+        if _size_as_answer(shown) <= ANSWER_BYTES_MAX:
             break
         shown[name] = nothing
         left_out.append(name)
