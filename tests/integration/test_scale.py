@@ -19,7 +19,7 @@ from aftercommit.operations import replay, send_event
 from aftercommit.tables import ItemRow
 from aftercommit.views import Page, list_dead_letters
 from tests.integration.waits import bookmark_rows, send, stimuli, waiter, waiting
-from tests.integration.world import effects
+from tests.integration.world import behaviours, effects
 from tests.simulation.dynamodb import item_size
 
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
@@ -40,6 +40,22 @@ def test_a_fork_of_fifty_branches_that_each_wait_ends_with_the_last(world):
             assert world.show(instance_id)["status"] == ("suspended" if number else "completed")
     assert world.show(instance_id)["variables"] == {f"v{number}": number for number in range(50)}
     assert bookmark_rows() == []
+
+
+def test_waits_that_come_before_a_step_take_no_room_in_its_commit(world):
+    """Sixty waits and sixty dispatches are more than one transaction has room for."""
+
+    def dispatch(context, value):
+        return [context.dispatch("nobody") for _ in range(60)]
+
+    behaviours["many"] = dispatch
+    waits = [Event(f"e{number}") for number in range(60)]
+    world.publish(Workflow("crowded", root=Fork(*waits, Step("act", name="many"), wait="all")))
+    instance_id = world.dispatch("crowded")
+    world.run(instance_id)
+    assert [name for name, _, _ in effects] == ["many"]
+    assert (len(bookmark_rows()), len(world.items("start"))) == (60, 60)
+    assert world.show(instance_id)["status"] == "suspended"
 
 
 def test_a_parallel_loop_over_two_hundred_items_runs_each_once_and_waits_for_all(world):

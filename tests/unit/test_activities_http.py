@@ -21,7 +21,7 @@ from aftercommit.activities import TYPES
 from aftercommit.definition import read_definition
 from aftercommit.errors import DefinitionRefusedError
 from aftercommit.expressions import concat
-from aftercommit.limits import STATE_BYTES_MAX
+from aftercommit.limits import INPUT_BYTES_MAX, STATE_BYTES_MAX
 from aftercommit.model import Start, State, Stimulate
 from aftercommit.statuses import InstanceStatus
 from tests.unit.engine_runs import AT, Run, failure_of
@@ -208,3 +208,9 @@ def test_a_response_counts_towards_the_state():
     failure = failure_of(run)
     assert failure.type == "StateTooLargeError"
     assert "the response" in failure.message
+
+
+def test_a_response_is_no_larger_than_an_answer_may_be_whatever_the_state_may_hold():
+    for size, told in ((INPUT_BYTES_MAX - 1_000, None), (INPUT_BYTES_MAX, "ResponseTooLargeError")):
+        run = Run(WriteHttpResponse(200, body="x" * size))
+        assert (run.state.failure and run.state.failure.type) == told
