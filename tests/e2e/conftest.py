@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.emulator import REGION, ROOT
-from scripts.local_stack import deployed
+from scripts.local_stack import STACK_NAME, deployed
 
 # A build is kept by the path of its workflows, so the place is the same each time.
 WORKFLOWS_DIR = ROOT / ".build/e2e-workflows"
@@ -115,6 +115,18 @@ def stack(request):
     ) as running:
         running.invoke("sweep", {})  # as the schedule does, a minute after the deploy for the first time
         yield running
+
+
+def resources_of(stack):
+    """Return the physical names of the stack's resources by those of the template."""
+    pages = (
+        stack.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=STACK_NAME)
+    )
+    return {
+        each["LogicalResourceId"]: each["PhysicalResourceId"]
+        for page in pages
+        for each in page["StackResourceSummaries"]
+    }
 
 
 class Api:

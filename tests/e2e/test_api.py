@@ -202,7 +202,7 @@ REFUSED = [
     ),
     (
         "/workflows/place-order/dispatch",
-        {"input": {**ORDER, "customer": "x" * 300_000}},
+        {"input": {**ORDER, "customer": "x" * 2_100_000}},
         413,
         "too_large",
         "input",

@@ -135,7 +135,7 @@ class Releases:
             path = f"/instances/{instance_id}"
             answer = await_that(lambda path_=path: (it := self.api.get(path_)).status == 503 and it)
             assert "newer code" in answer.json()["error"]["message"]
-        assert self.stack.logs("run", f"workflow '{workflow}' version {version}")
+        assert await_that(lambda: self.stack.logs("run", f"workflow '{workflow}' version {version}"))
 
 
 @pytest.fixture(scope="module")

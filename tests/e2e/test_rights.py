@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from scripts.local_stack import EMULATOR_POLICY, FUNCTIONS, STACK_NAME
+from scripts.local_stack import EMULATOR_POLICY, FUNCTIONS
+from tests.e2e.conftest import resources_of
 
 pytestmark = pytest.mark.usefixtures("whole_session")
 
@@ -65,8 +66,7 @@ def listed(rights):
 @pytest.fixture(scope="module")
 def resources(stack):
     """Return the physical names of the stack's resources by those of the template."""
-    found = stack.client("cloudformation").list_stack_resources(StackName=STACK_NAME)
-    return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in found["StackResourceSummaries"]}
+    return resources_of(stack)
 
 
 @pytest.fixture(scope="module")

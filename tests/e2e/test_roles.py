@@ -8,7 +8,7 @@ from botocore.session import get_session
 
 from aftercommit.events import Event, EventExistsError, event_put, telling
 from scripts.emulator import REGION
-from scripts.local_stack import STACK_NAME
+from tests.e2e.conftest import resources_of
 
 NAMES = {
     "api": "ApiRole",
@@ -23,10 +23,7 @@ NAMES = {
 @pytest.fixture(scope="module")
 def as_role(stack):
     """Return a function that makes a client with the rights of a function's role."""
-    resources = stack.client("cloudformation").list_stack_resources(StackName=STACK_NAME)
-    physical = {
-        each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources["StackResourceSummaries"]
-    }
+    physical = resources_of(stack)
     sessions = {}
     for function, logical in NAMES.items():
         role = stack.client("iam").get_role(RoleName=physical[logical])["Role"]
