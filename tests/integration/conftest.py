@@ -11,6 +11,7 @@ from aftercommit.settings import settings
 from tests.integration import template
 from tests.integration.faults import Faults
 from tests.integration.handlers import Api, Lines
+from tests.integration.payload_flows import BUCKET, child, one, parent
 from tests.integration.world import DrivenClock, World, behaviours, effects
 from tests.partiql import teach
 
@@ -103,3 +104,13 @@ def example(world):
 @pytest.fixture
 def api(example):
     return Api()
+
+
+@pytest.fixture
+def stored(world, set_environment, faults):
+    """The world with a bucket, and large payloads on."""
+    aws.client("s3").create_bucket(Bucket=BUCKET)
+    set_environment(PAYLOAD_BUCKET=BUCKET, LARGE_PAYLOADS="true")
+    faults.watch("s3")
+    world.publish(child, parent, one)
+    return world
