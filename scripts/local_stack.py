@@ -27,6 +27,7 @@ from botocore.session import Session, get_session
 from scripts.emulator import ACCESS_KEY, REGION, SECRET_KEY, Emulator, client_environment
 from scripts.local_build import DATA_PATH, PYTHON_RUNTIME, TOOLS, built, run_tool
 
+LOG_PAGE = 10_000  # lines that CloudWatch gives at once
 STACK_NAME = "aftercommit"
 BUCKET = "aftercommit-artefacts"
 EMULATOR_POLICY = "emulator"
@@ -148,13 +149,15 @@ class Stack:
         client = self.client("logs")
         group = f"/aws/lambda/{STACK_NAME}-{function}"
         lines: list[str] = []
-        token: dict[str, str] = {}
+        since, read = 0, 0  # the instant to read from, and how many lines of it were read before
         while True:
-            page = client.filter_log_events(logGroupName=group, **token)
-            lines += [event["message"] for event in page["events"] if pattern in event["message"]]
-            if "nextToken" not in page:
+            # The emulator gives no token to go on from, so the next page begins where this one ends.
+            events = client.filter_log_events(logGroupName=group, startTime=since)["events"]
+            lines += [event["message"] for event in events[read:] if pattern in event["message"]]
+            if len(events) < LOG_PAGE or events[-1]["timestamp"] == since:
                 return lines
-            token = {"nextToken": page["nextToken"]}
+            since = events[-1]["timestamp"]
+            read = sum(event["timestamp"] == since for event in events)
 
     def describe_failures(self) -> str:
         """Return the warnings and errors of the emulator itself, to explain a test that failed."""

@@ -86,6 +86,7 @@ def name_of(resources):
             return names[place]
         table, _, part = place.partition("/")
         part = "stream" if part.startswith("stream/") else part  # its name has an instant in it
+        part = "*" if names.get(table) == "PayloadBucket" else part  # each object has a name of its own
         return f"{names[table]}/{part}" if table in names else arn
 
     return name
