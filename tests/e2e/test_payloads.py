@@ -38,6 +38,15 @@ def test_only_one_snapshot_of_an_instance_is_kept(api, stack):
     assert len(kept) == 1
 
 
+def test_an_execution_over_the_api_keeps_one_snapshot_too(api, stack):
+    answer = api.post("/workflows/heavy/execute", {"input": {"order_id": "heavy-4", "text": TEXT}})
+    assert answer.status == 200, answer.body
+    shown = api.await_end(answer.json()["instance_id"])
+    assert (shown["status"], shown["output"] == TEXT * 2) == ("completed", True)
+    kept = [key for key in objects(stack) if f"/{shown['instance_id']}/" in key and key.endswith("/snapshot")]
+    assert len(kept) == 1
+
+
 def test_objects_whose_commit_never_came_are_removed_by_the_sweep(stack):
     key = {"instance_key": {"S": "default#never-born"}, "row": {"S": "payloads#lost"}}
     overdue = {"due_shard": {"N": "2000"}, "due_at": {"S": "2026-01-01T00:00:00.000Z"}}

@@ -48,6 +48,14 @@ NOT_SEEN_HERE = {
         for function in ("api", "run")
         for action in ("PutTelemetryRecords", "PutTraceSegments")
     },
+    **{
+        (
+            function,
+            "s3:ListBucket",
+            "PayloadBucket",
+        ): "S3 asks for it to tell a missing object from a forbidden one"
+        for function in ("api", "run")
+    },
     ("events", "dynamodb:PartiQLUpdate", "OutboxTable"): "the emulator asks for BatchExecuteStatement",
 }
 
