@@ -11,9 +11,7 @@ from aftercommit.errors import ConditionFailedError
 from aftercommit.ids import derive_fraction, derive_id
 from aftercommit.incidents import incident_put
 from aftercommit.jsons import dumps
-from aftercommit.limits import (
-    MESSAGE_CHARACTERS_MAX,
-)
+from aftercommit.limits import MESSAGE_CHARACTERS_MAX
 from aftercommit.model import Failure, Incident, Intention
 from aftercommit.outbox import (
     is_occurrence,
@@ -31,8 +29,6 @@ from aftercommit.statuses import ItemCommand, ItemStatus, Outcome
 from aftercommit.tables import HeadRow, ItemRow, key_of
 from aftercommit.tallies import leave_out, mark_actions, tally_writes
 from aftercommit.writes import Put, Update, Write, commit
-
-_DAY_SECONDS = 86_400
 
 
 def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
@@ -117,7 +113,7 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
     if mark:
         actions += mark_actions(mark)
     if item.command == ItemCommand.STIMULUS.value or is_occurrence(item):
-        actions.append(ItemRow.ttl.set(int(at) + settings().dead_letter_days * _DAY_SECONDS))
+        actions.append(ItemRow.ttl.set(int(at) + settings().dead_letter_days * clock.DAY_SECONDS))
     failed = Update(
         "failed",
         ItemRow(item.owner_key, item.item_id),

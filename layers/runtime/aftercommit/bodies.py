@@ -40,10 +40,14 @@ def write_body(intention: Intention, payloads: Payloads | None) -> tuple[str, st
 
     Without `payloads`, all of it stays in the row. Code that knows none refuses a start without its input.
     """
+    body, text = intention.body, dumps(intention.body)
     part = _LARGE.get(intention.command.value)
-    if payloads and part in intention.body and payloads.take(intention.item_id, dumps(intention.body[part])):
-        return dumps({name: each for name, each in intention.body.items() if name != part}), payloads.name
-    return dumps(intention.body), None
+    # The whole first: only where that is large is its part written by itself, to see whether it is.
+    if payloads is None or part not in body or not payloads.is_large(text):
+        return text, None
+    if not payloads.take(intention.item_id, dumps(body[part])):
+        return text, None
+    return dumps({name: each for name, each in body.items() if name != part}), payloads.name
 
 
 def whole_body_of(item: ItemRow) -> dict[str, Json]:

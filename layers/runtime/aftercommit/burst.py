@@ -43,7 +43,6 @@ from aftercommit.tables import HeadRow, ItemRow
 from aftercommit.writes import Update
 
 UNKNOWN_ACTIVITY_DELAY_SECONDS = 60
-_DAY_SECONDS = 86_400
 _COMMIT_SECONDS = 2  # kept free at the end of an invocation for the last commit
 
 
@@ -329,4 +328,4 @@ def _may_have_gone(item: ItemRow) -> bool:
     """
     days = settings().ended_instance_days
     owner = find_head(item.tenant, item.owner_id) if days else None
-    return owner is not None and clock.now() - clock.from_text(owner.created_at) >= days * _DAY_SECONDS
+    return owner is not None and clock.now() - clock.from_text(owner.created_at) >= days * clock.DAY_SECONDS

@@ -30,8 +30,6 @@ from aftercommit.tables import HeadRow, RevisionRow, SnapshotRow, key_of, remova
 from aftercommit.tallies import ending_writes, hurry, leave_out
 from aftercommit.writes import Put, Update, Write, commit
 
-_DAY_SECONDS = 86_400
-
 
 @dataclass
 class Pending:
@@ -168,7 +166,7 @@ def _due_actions(held: Held, at: float, due_at: float | None) -> list[Action]:
     days = settings().ended_instance_days
     if held.state.status.ended and days:
         shard = HeadRow.due_shard.set(removal_shard(held.head.instance_id))
-        return [shard, HeadRow.due_at.set(clock.to_text(at + days * _DAY_SECONDS))]
+        return [shard, HeadRow.due_at.set(clock.to_text(at + days * clock.DAY_SECONDS))]
     return [HeadRow.due_at.set(clock.to_text(due_at)) if due_at else HeadRow.due_at.remove()]
 
 

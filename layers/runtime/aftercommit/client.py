@@ -26,12 +26,12 @@ from aftercommit.errors import (
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
 from aftercommit.jsons import Json, dumps, size_of
-from aftercommit.limits import LEASE_MARGIN_SECONDS
+from aftercommit.limits import LEASE_MARGIN_SECONDS, value_bytes_max
 from aftercommit.log import logger
 from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
-from aftercommit.settings import input_bytes_max, settings
+from aftercommit.settings import settings
 from aftercommit.statuses import instance_status
 from aftercommit.tables import HeadRow
 
@@ -187,8 +187,9 @@ def _prepare(request: StartRequest) -> Birth:
         owner, version = find_owner_and_version(request.tenant, request.definition_id)
     definition = load_definition(owner, request.definition_id, version)
     inputs = check_inputs(definition.inputs, request.input)
-    if size_of(request.input) > input_bytes_max():
-        raise TooLargeError(f"the input is larger than {input_bytes_max()} bytes", field="input")
+    large = settings().large_payloads
+    if size_of(request.input) > (most := value_bytes_max(large)):
+        raise TooLargeError(f"the input is larger than {most} bytes", field="input")
     return Birth(
         tenant=request.tenant,
         instance_id=_choose_id(request),
@@ -199,7 +200,7 @@ def _prepare(request: StartRequest) -> Birth:
         trigger={"activity_id": at.activity_id, "value": at.request} if at else None,
         request_fingerprint=request.fingerprint() if request.is_repeatable() else None,
         channel=request.channel,
-        large=settings().large_payloads,
+        large=large,
     )
 
 

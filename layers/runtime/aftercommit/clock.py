@@ -7,6 +7,8 @@ milliseconds (`2026-11-30T21:45:23.123Z`) in rows, messages and answers: as text
 import time
 from datetime import UTC, datetime
 
+DAY_SECONDS = 86_400
+
 
 class Clock:
     """The system's clock; replace it to drive time."""

@@ -20,7 +20,6 @@ from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, r
 from aftercommit.writes import Delete, Update, commit
 
 KEPT_SECONDS = 86_400
-_DAY_SECONDS = 86_400
 ENDINGS = frozenset(each.value for each in InstanceStatus if each.ended)
 
 
@@ -51,7 +50,7 @@ def delete_if_over(head: HeadRow) -> None:
     """
     at = clock.now()
     days = settings().ended_instance_days
-    kept_until = clock.to_text(clock.from_text(head.ended_at) + days * _DAY_SECONDS)
+    kept_until = clock.to_text(clock.from_text(head.ended_at) + days * clock.DAY_SECONDS)
     # Closes: another sweep has seen to it since it was read, or a caller has deleted it.
     unmoved = HeadRow.due_at == head.due_at
     try:
@@ -60,7 +59,7 @@ def delete_if_over(head: HeadRow) -> None:
         elif clock.to_text(at) < kept_until:
             _keep(head, kept_until, f"ended instances are kept for {days} days", unmoved)
         elif needed := _find_needed(head):
-            _keep(head, clock.to_text(at + days * _DAY_SECONDS), needed, unmoved)
+            _keep(head, clock.to_text(at + days * clock.DAY_SECONDS), needed, unmoved)
             count("InstancesKept")
         else:
             _mark(head, f"its {days} days are over", unmoved)

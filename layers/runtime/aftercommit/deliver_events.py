@@ -11,7 +11,6 @@ from itertools import islice
 from aftercommit import clock
 from aftercommit.errors import AftercommitError, ConditionFailedError, ContentRefusedError
 from aftercommit.event_items import (
-    DAY_SECONDS,
     EventItem,
     Key,
     claim_events,
@@ -234,7 +233,7 @@ def _record_refusal(sink: Sink, item: EventItem, failure: Failure, at: float) ->
     """Make an incident of an event that a sink refused for its content, once per event and sink."""
     told = f"event {item.event_id!r} ({item.body['name']}) refused by the {sink.name}: {failure.message}"
     incident = Incident(derive_id("refused", *item.key, sink.name), Failure(failure.type, told))
-    ttl = int(at) + settings().dead_letter_days * DAY_SECONDS
+    ttl = int(at) + settings().dead_letter_days * clock.DAY_SECONDS
     put = incident_put(item.tenant, split_key(item.key[0])[1], incident, at, item_id=item.event_id, ttl=ttl)
     absent = (
         IncidentRow.instance_key.does_not_exist()

@@ -23,7 +23,6 @@ from aftercommit.statements import RowUpdate, update_each
 from aftercommit.statuses import ItemStatus
 from aftercommit.tables import ItemRow, split_key
 
-DAY_SECONDS = 86_400
 Key = tuple[str, str]
 
 
@@ -188,7 +187,7 @@ def _record(item: EventItem, wanted: Sequence[str], at: float) -> RowUpdate:
         sets |= {
             "status": ItemStatus.DONE.value,
             "settled_at": clock.to_text(at),
-            "ttl": int(at) + settings().event_retention_days * DAY_SECONDS,
+            "ttl": int(at) + settings().event_retention_days * clock.DAY_SECONDS,
         }
         return _update(item, sets, ("due_at", "claimed_until"))
     if item.due:

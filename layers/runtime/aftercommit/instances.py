@@ -20,7 +20,6 @@ from aftercommit.errors import (
     InstanceEndedError,
     LeaseHeldError,
     MalformedRowError,
-    NewerFormError,
     NotFoundError,
     OvertakenError,
     RefusedError,
@@ -233,7 +232,7 @@ def load_leased(head: HeadRow) -> Held:
     """
     try:
         return load(head)
-    except (NewerFormError, TryLaterError):
+    except TryLaterError:
         release(head)
         raise
     except (MalformedRowError, NotFoundError) as error:

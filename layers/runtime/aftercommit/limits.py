@@ -24,6 +24,13 @@ STATE_BYTES_MAX = 340 * 1024
 LARGE_VALUE_BYTES_MAX = 2 * 1024 * 1024
 LARGE_STATE_BYTES_MAX = 4 * 1024 * 1024
 LARGE_BODY_BYTES_MAX = 3 * 1024 * 1024
+
+
+def value_bytes_max(large: bool) -> int:  # noqa: FBT001 - its one word
+    """Return how large one input or result may be, of an instance that may be large or not."""
+    return LARGE_VALUE_BYTES_MAX if large else INPUT_BYTES_MAX
+
+
 # Texts from this size on go there: a row of 64 KB costs 64 write units, an object with its announcement 16.
 PAYLOAD_BYTES_MIN = 64 * 1024
 # Those of other instances stay in their rows, unless they have no room there: a large child's output.

@@ -11,10 +11,9 @@ from typing import Any
 from aftercommit.errors import NewerFormError
 from aftercommit.jsons import Json
 from aftercommit.limits import (
-    INPUT_BYTES_MAX,
     LARGE_STATE_BYTES_MAX,
-    LARGE_VALUE_BYTES_MAX,
     STATE_BYTES_MAX,
+    value_bytes_max,
 )
 from aftercommit.places import Join, Mark
 from aftercommit.statuses import ExecutionStatus, InstanceStatus, ItemCommand, instance_status
@@ -156,7 +155,7 @@ class State:
     @property
     def value_bytes_max(self) -> int:
         """How large one input or result may be."""
-        return LARGE_VALUE_BYTES_MAX if self.large else INPUT_BYTES_MAX
+        return value_bytes_max(self.large)
 
     def to_json(self) -> dict[str, Json]:
         """Return the snapshot; ids and status that the head row carries anyway are left to it."""

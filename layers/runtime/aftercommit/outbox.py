@@ -34,7 +34,6 @@ from aftercommit.statuses import ItemCommand, ItemStatus
 from aftercommit.tables import ItemRow, key_of
 from aftercommit.writes import Delete, Put, Update, Write, commit
 
-_DAY_SECONDS = 86_400
 _LOOK_BACK = 2  # times the longest that a stimulus stays open
 _LAST_STIMULUS_ID = "~"
 _AWAITED = (ItemCommand.START, ItemCommand.JOIN)  # whose `wait` says whether the owner waits for it
@@ -227,7 +226,7 @@ def ack(item: ItemRow, at: float) -> Update:
     if item.command != ItemCommand.START.value or "trigger" in body_of(item):
         # Dispatches live as long as their owner: they are its record of its children. What a stimulus
         # starts has none.
-        actions.append(ItemRow.ttl.set(int(at) + settings().done_retention_days * _DAY_SECONDS))
+        actions.append(ItemRow.ttl.set(int(at) + settings().done_retention_days * clock.DAY_SECONDS))
     return Update(
         "ack",
         ItemRow(item.owner_key, item.item_id),

@@ -42,10 +42,14 @@ class Payloads:
     name: str = field(default_factory=new_token)
     texts: dict[str, str] = field(default_factory=dict)
 
+    def is_large(self, text: str) -> bool:
+        """Whether a text is better kept in S3."""
+        least = PAYLOAD_BYTES_MIN if self.large else ROW_TEXT_BYTES_MAX
+        return bool(settings().payload_bucket) and len(text.encode()) >= least
+
     def take(self, member: str, text: str) -> bool:
         """Take a text in if it is better kept in S3, and return whether; its row then has `name` instead."""
-        least = PAYLOAD_BYTES_MIN if self.large else ROW_TEXT_BYTES_MAX
-        if not settings().payload_bucket or len(text.encode()) < least:
+        if not self.is_large(text):
             return False
         self.texts[member] = text
         return True
@@ -120,7 +124,7 @@ def discard_payloads(instance_key: str, row: str) -> None:
     """
     at = clock.now()
     again = clock.to_text(at + settings().ack_timeout_seconds)
-    # Closes: the commit came first and has removed the row; or another sweep is at it.
+    # Closes: the commit came first, and the row is not due any more; or another sweep is at it.
     overdue = PayloadsRow.due_at <= clock.to_text(at)
     actions = [PayloadsRow.doomed.set(True), PayloadsRow.due_at.set(again)]
     try:
@@ -158,10 +162,8 @@ def _list_under(prefix: str) -> Iterator[str]:
 def _call(operation: str, **arguments: Any) -> Any:
     try:
         return getattr(aws.client("s3"), operation)(Bucket=settings().payload_bucket, **arguments)
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "NoSuchKey":
+    except (ClientError, BotoCoreError) as error:
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "NoSuchKey":
             raise PayloadMissingError(arguments["Key"]) from None
         # Whatever refuses it (busy, a key or a policy taken away) is outside the instance, and heals.
-        raise PayloadsAwayError(f"S3: {error}") from error
-    except BotoCoreError as error:
         raise PayloadsAwayError(f"S3: {error}") from error

@@ -10,9 +10,7 @@ from aftercommit.errors import SettingError
 from aftercommit.limits import (
     BODY_BYTES_MAX,
     ENDED_DAYS_MAX,
-    INPUT_BYTES_MAX,
     LARGE_BODY_BYTES_MAX,
-    LARGE_VALUE_BYTES_MAX,
     TOKEN_DAYS,
 )
 
@@ -131,11 +129,6 @@ def _read_queues(name: str, text: str) -> dict[str, str]:
             raise SettingError(f"names {channel!r} twice", field=name)
         queues[channel] = url
     return queues
-
-
-def input_bytes_max() -> int:
-    """Return how large the input of a new instance may be in this deployment."""
-    return LARGE_VALUE_BYTES_MAX if settings().large_payloads else INPUT_BYTES_MAX
 
 
 def body_bytes_max() -> int:

@@ -26,7 +26,7 @@ from aftercommit.errors import (
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
 from aftercommit.jsons import Json, size_of
-from aftercommit.limits import INPUT_BYTES_MAX, LARGE_VALUE_BYTES_MAX, LEASE_MARGIN_SECONDS
+from aftercommit.limits import LEASE_MARGIN_SECONDS, value_bytes_max
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, Parent
 from aftercommit.outbox import drop, is_occurrence, settle, settlement
@@ -93,7 +93,7 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
     inputs = check_inputs(definition.inputs, given)
     # What was dispatched while payloads could be large is started, whatever the setting is by now.
     large = settings().large_payloads or item.payloads is not None
-    if size_of(given) > (most := LARGE_VALUE_BYTES_MAX if large else INPUT_BYTES_MAX):
+    if size_of(given) > (most := value_bytes_max(large)):
         raise RefusedError(f"the input is larger than {most} bytes", field="input")
     return Birth(
         tenant=item.tenant,

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from aftercommit import clock
 from aftercommit.jsons import dumps
 
-_DAY_SECONDS = 86_400
 _PARTS = 5
 
 
@@ -41,12 +40,12 @@ def is_good(token: Token, kind: str, secret: str | None) -> bool:
     """Whether a token of this kind, `task` or `callback`, was given out, and has not expired."""
     if not secret or not _is_same(token.proof, _prove(kind, token, secret)):
         return False
-    return clock.now() < int(token.until) * _DAY_SECONDS  # proven, so it is what we have written
+    return clock.now() < int(token.until) * clock.DAY_SECONDS  # proven, so it is what we have written
 
 
 def _make(kind: str, tenant: str, instance_id: str, name: str, secret: str, days: int) -> str:
     # Days are whole, so that an activity that is tried again tells the same address.
-    until = ceil(clock.now() / _DAY_SECONDS) + days
+    until = ceil(clock.now() / clock.DAY_SECONDS) + days
     token = Token(tenant, instance_id, name, str(until), "")
     return _encode([*token[:-1], _prove(kind, token, secret)])
 
