@@ -215,7 +215,7 @@ class Doctor:
             yield judge_clock(least if least > 0 else min(0, most))
 
     def _workflows(self) -> Iterator[Finding]:
-        yield judge_workflows(self._call.api.get("workflows"))
+        yield judge_workflows(self._call.api.page("workflows", "workflows", limit=None))
 
     def _failed_dispatches(self) -> Iterator[Finding]:
         answer = self._call.api.get("dispatches", status="failed", limit="100")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from aftercommit import aws, client, clock, commands, outbox, views
+from aftercommit import aws, client, clock, commands, outbox, paging, views
 from aftercommit import cancel as cancellation
 from aftercommit import deliver as delivery
 from aftercommit import sweep as sweeping
@@ -155,7 +155,7 @@ def handle(ready, parts):
 def show(ready, instance_id):
     ready()
     shown = views.show_instance("default", instance_id)
-    return {**shown, "journal": views.show_journal("default", instance_id, views.Page(100))["revisions"]}
+    return {**shown, "journal": views.show_journal("default", instance_id, paging.Page(100))["revisions"]}
 
 
 def show_items(ready, owner_id):

@@ -12,8 +12,9 @@ from aftercommit.backlog import list_open_stimuli, list_outbox
 from aftercommit.errors import MalformedRequestError
 from aftercommit.model import Failure
 from aftercommit.outbox import settle
+from aftercommit.paging import Page
 from aftercommit.tables import ItemRow
-from aftercommit.views import Page, list_incidents
+from aftercommit.views import list_incidents
 from tests.integration.waits import send, sleeper
 
 CHILDREN = 7

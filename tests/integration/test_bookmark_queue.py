@@ -7,9 +7,10 @@ from aftercommit.backlog import list_open_stimuli
 from aftercommit.deliver import deliver
 from aftercommit.errors import ConflictError, NotFoundError, TryLaterError
 from aftercommit.operations import delete_dead_letter, find_dead_letter, read_stimulus_id, replay
+from aftercommit.paging import Page
 from aftercommit.stimulate import stimulate
 from aftercommit.tables import HeadRow, ItemRow
-from aftercommit.views import Page, list_dead_letters
+from aftercommit.views import list_dead_letters
 from tests.integration.faults import Crash, no_answer
 from tests.integration.waits import send, stimuli, waiter, waiting
 

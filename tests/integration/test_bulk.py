@@ -6,9 +6,10 @@ from aftercommit import BulkDispatchWorkflows, Event, Finish, Sequence, Step, Wo
 from aftercommit import inputs as given_inputs
 from aftercommit.cancel import cancel
 from aftercommit.delete import delete
+from aftercommit.paging import Page
 from aftercommit.publish import retract
 from aftercommit.tables import SHARED_TENANT
-from aftercommit.views import Page, list_dispatches
+from aftercommit.views import list_dispatches
 from tests.integration.bulks import (
     admit,
     begin,

@@ -10,9 +10,10 @@ from aftercommit.definitions import load_definition
 from aftercommit.delete import delete
 from aftercommit.errors import ConflictError
 from aftercommit.operations import send_event
+from aftercommit.paging import Page
 from aftercommit.publish import retract
 from aftercommit.tables import DefinitionRow, HeadRow, ItemRow, SnapshotRow
-from aftercommit.views import Page, list_incidents
+from aftercommit.views import list_incidents
 from tests.integration.world import effects
 
 OUTCOMES = ("Completed", "Faulted", "Cancelled", "DispatchFailed")

@@ -5,6 +5,7 @@ import pytest
 from aftercommit import Cron, Event, Sequence, Step, Workflow, clock, inputs, var
 from aftercommit.activities import TYPES
 from aftercommit.functions import descriptors
+from aftercommit.paging import to_cursor
 from tests.integration.handlers import error_of
 
 OTHER = {"x-tenant-id": "other"}
@@ -30,6 +31,34 @@ def test_an_export_is_just_what_a_put_takes(api, example):
     assert (status, put["fingerprint"]) == (200, whole.definition.fingerprint)
     api.post("/workflows/whole/publish", headers=OTHER)
     assert api.get("/workflows/whole", query={"export": "true"}, headers=OTHER)[1] == exported
+
+
+@pytest.mark.parametrize("limit", ["1", "2", "3", "100"])
+def test_workflows_come_in_pages_each_once_whoever_has_published_it(api, example, limit):
+    """Those of the deployment and a tenant's own in one order; one that both have is the tenant's."""
+    for owner, name in (("acme", "a"), ("acme", "send-receipt"), ("acme", "z"), ("*", "m"), ("other", "o")):
+        example.publish(Workflow(name, version=3, root=Sequence()), owner=owner)
+    listed, cursor = [], None
+    while True:
+        query = {"limit": limit} | ({"cursor": cursor} if cursor else {})
+        status, page = api.get("/workflows", query=query, headers={"x-tenant-id": "acme"})
+        assert (status, len(page["workflows"]) <= int(limit)) == (200, True)
+        listed += [(each["id"], each["version"]) for each in page["workflows"]]
+        if (cursor := page.get("cursor")) is None:
+            break
+    assert listed == [
+        ("a", 3),
+        ("m", 3),
+        ("place-order", 1),
+        ("send-receipt", 3),
+        ("ship-order", 1),
+        ("z", 3),
+    ]
+
+
+def test_a_cursor_of_another_list_is_refused(api, example):
+    cursor = to_cursor(["a", "b"])
+    error_of(api.get("/workflows", query={"cursor": cursor}), 400, "malformed", "cursor")
 
 
 def test_any_version_is_exported(api, example):

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from aftercommit import Step, Workflow, clock
-from aftercommit.definition_views import show_workflows
+from aftercommit.definition_views import list_workflows
 from aftercommit.incidents import incident_put
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX, PAGE_MAX
 from aftercommit.model import Failure, Incident
+from aftercommit.paging import Page
 from aftercommit.tables import DefinitionRow, RevisionRow, key_of, revision_name
 from aftercommit.writes import commit
 
@@ -65,4 +66,4 @@ def test_a_workflow_that_is_retracted_while_all_are_listed_is_left_out(world):
     gone = DefinitionRow.get(key_of("*", "acting"), "published")
     gone.definition_key, gone.definition_id, gone.row = key_of("*", "gone"), "gone", "old"
     gone.save()
-    assert [each["id"] for each in show_workflows("default")["workflows"]] == ["acting"]
+    assert [each["id"] for each in list_workflows("default", Page())["workflows"]] == ["acting"]

@@ -12,10 +12,11 @@ from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundErro
 from aftercommit.model import Failure
 from aftercommit.operations import send_event
 from aftercommit.outbox import find_item, settle
+from aftercommit.paging import Page
 from aftercommit.publish import publish, retract
 from aftercommit.redrive import redrive
 from aftercommit.tables import ItemRow
-from aftercommit.views import Page, list_dispatches, list_incidents
+from aftercommit.views import list_dispatches, list_incidents
 from tests.integration.bulks import begin, parent_of, starts
 from tests.integration.faults import Crash, no_answer
 from tests.integration.world import effects

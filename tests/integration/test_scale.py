@@ -16,8 +16,9 @@ from aftercommit import (
     var,
 )
 from aftercommit.operations import replay, send_event
+from aftercommit.paging import Page
 from aftercommit.tables import ItemRow
-from aftercommit.views import Page, list_dead_letters
+from aftercommit.views import list_dead_letters
 from tests.integration.waits import bookmark_rows, send, stimuli, waiter, waiting
 from tests.integration.world import behaviours, effects
 from tests.simulation.dynamodb import item_size

@@ -53,7 +53,7 @@ LEVELS = [
     # what is stored and sent
     {"queue", "tables", "tries"},
     {"requests", "statements", "writes"},
-    {"payloads"},
+    {"paging", "payloads"},
     {"bodies"},
     {"activations", "bookmarks", "definitions", "incidents", "salvage", "tallies"},
     {"instances", "outbox", "triggers"},

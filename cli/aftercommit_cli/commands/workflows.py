@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from aftercommit_cli.call import Call, with_options
-from aftercommit_cli.inputs import OBJECT
+from aftercommit_cli.inputs import OBJECT, paged
 from aftercommit_cli.output import instant
 from aftercommit_cli.text import plain
 from aftercommit_cli.watching import exit_code_of, show_instance, watch_instance
@@ -16,14 +16,15 @@ from aftercommit_cli.watching import exit_code_of, show_instance, watch_instance
 @click.command()
 @click.argument("workflow", required=False)
 @click.option("--version", type=click.IntRange(min=1), help="Another version than the published one")
+@paged
 @with_options
 @click.pass_obj
-def workflows(call: Call, *, workflow: str | None, version: int | None) -> None:
+def workflows(call: Call, *, workflow: str | None, version: int | None, limit: int | None) -> None:
     """List what can be started, or show WORKFLOW's definition."""
     if workflow is None:
         if version is not None:
             raise click.BadOptionUsage("version", "--version needs a WORKFLOW")
-        answer = call.api.get("workflows")
+        answer = call.api.page("workflows", "workflows", limit=limit)
         rows = [
             (plain(each["id"]), str(each["version"]), instant(each["published_at"]))
             for each in answer["workflows"]
@@ -34,6 +35,7 @@ def workflows(call: Call, *, workflow: str | None, version: int | None) -> None:
                 ("WORKFLOW", "VERSION", "PUBLISHED (UTC)"), rows, none="No workflow is published."
             ),
         )
+        call.output.more(answer)
         return
     definition = call.api.get("workflows", workflow, version=str(version) if version else None)
     call.output.answer(definition, lambda: _tell_definition(call, definition))

@@ -40,7 +40,15 @@ ROUTES = (
         {200: "Catalogue"},
         of_tenant=False,
     ),
-    Route("get", "/workflows", "list_workflows", "List what can be started", {200: "Workflows"}, (400,)),
+    Route(
+        "get",
+        "/workflows",
+        "list_workflows",
+        "List what can be started, by name",
+        {200: "Workflows"},
+        (400,),
+        _PAGED,
+    ),
     Route(
         "get",
         "/workflows/{id}",

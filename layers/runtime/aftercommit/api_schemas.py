@@ -285,13 +285,13 @@ def _definitions() -> dict[str, Schema]:
     by_clock = _object({"activity_id": TEXT, "schedule": OBJECT, "next_at": _or_null(MOMENT)})
     function = {"name": TEXT, "description": TEXT, "inputs": OBJECT, "output": OBJECT, "retry": OBJECT}
     activity_type = {"type": TEXT, "description": TEXT, "schema": OBJECT}
-    listed = _object({"id": TEXT, "version": NUMBER, "published_at": MOMENT})
     return {
         "Health": _object({"status": {"const": "ok"}}),
         "Catalogue": _object(
             {"activities": _list(_object(function)), "types": _list(_object(activity_type))}
         ),
-        "Workflows": _object({"workflows": _list(listed)}),
+        "Workflows": _page("workflows", "Workflow"),
+        "Workflow": _object({"id": TEXT, "version": NUMBER, "published_at": MOMENT}),
         "Trigger": {"oneOf": [of_stimulus, by_clock]},
         "Export": {**_object(export, _definition()), "description": "just what PUT takes"},
         "Definition": _object({**export, **shown}, _definition()),

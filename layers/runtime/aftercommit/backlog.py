@@ -14,22 +14,13 @@ from aftercommit.errors import MalformedRequestError
 from aftercommit.ids import derive_id
 from aftercommit.jsons import Json
 from aftercommit.limits import EVENT_SHARDS, PAGE_MAX
+from aftercommit.paging import Page, foreign_cursor, from_cursor, to_cursor
 from aftercommit.requests import find_number
 from aftercommit.salvage import read_item
 from aftercommit.settings import settings
 from aftercommit.statuses import ItemCommand, ItemStatus
 from aftercommit.tables import ItemRow
-from aftercommit.views import (
-    Page,
-    age_of,
-    foreign_cursor,
-    from_cursor,
-    list_attention,
-    present,
-    show_item,
-    show_stimulus,
-    to_cursor,
-)
+from aftercommit.views import age_of, list_attention, present, show_item, show_stimulus
 
 _EXAMINED_MAX = 1_000  # rows of all tenants that one page looks at
 

@@ -5,19 +5,24 @@ from aftercommit.definitions import PUBLISHED, list_published, list_versions, lo
 from aftercommit.errors import NotFoundError
 from aftercommit.jsons import Json
 from aftercommit.occurrences import next_times
+from aftercommit.paging import Page, from_cursor, to_cursor
 from aftercommit.tables import DefinitionRow, key_of, split_key
 from aftercommit.triggers import list_start_points
 
 
-def show_workflows(tenant: str) -> dict[str, Json]:
-    """Return what a tenant can start."""
-    shown = []
-    for owner, definition_id in list_published(tenant):
+def list_workflows(tenant: str, page: Page) -> dict[str, Json]:
+    """Return what a tenant can start, by name."""
+    place = from_cursor(page.cursor, 1)
+    listed = list_published(tenant, after=place[0] if place else None, limit=page.limit + 1)
+    shown: list[Json] = []
+    for owner, definition_id in listed[: page.limit]:
         try:
             row = DefinitionRow.get(key_of(owner, definition_id), PUBLISHED)
         except DefinitionRow.DoesNotExist:
             continue  # retracted just now: the index is a moment behind
         shown.append({"id": definition_id, "version": int(row.version), "published_at": row.created_at})
+    if len(listed) == page.limit + 1:
+        return {"workflows": shown, "cursor": to_cursor([listed[page.limit - 1][1]])}
     return {"workflows": shown}
 
 

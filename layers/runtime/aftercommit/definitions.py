@@ -86,13 +86,14 @@ def list_versions(tenant: str, definition_id: str) -> tuple[str, list[Definition
     return found[0]
 
 
-def list_published(tenant: str) -> list[tuple[str, str]]:
-    """Return (owner, definition_id) of everything a tenant can start, by name."""
+def list_published(tenant: str, *, after: str | None, limit: int) -> list[tuple[str, str]]:
+    """Return (owner, definition_id) of what a tenant can start, up to `limit`, by name."""
+    behind = DefinitionRow.definition_id > after if after else None
     found: dict[str, str] = {}
-    for owner in (SHARED_TENANT, tenant):
-        for row in DefinitionRow.published.query(owner):
-            found[row.definition_id] = owner
-    return [(owner, definition_id) for definition_id, owner in sorted(found.items())]
+    for owner in (SHARED_TENANT, tenant):  # a tenant's own hides the shared one
+        rows = DefinitionRow.published.query(owner, behind, limit=limit, page_size=limit)
+        found |= {row.definition_id: owner for row in rows}
+    return [(owner, definition_id) for definition_id, owner in sorted(found.items())[:limit]]
 
 
 def store(owner: str, definition: Definition) -> bool:

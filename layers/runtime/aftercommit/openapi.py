@@ -19,10 +19,10 @@ from aftercommit.limits import (
     TOKEN_CHARACTERS_MAX,
     VERSION_MAX,
 )
+from aftercommit.paging import Page
 from aftercommit.requests import TENANT_PATTERN
 from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus
 from aftercommit.tables import DEFAULT_TENANT
-from aftercommit.views import Page
 
 VERSION = "0.1.0"
 

@@ -1,13 +1,10 @@
 """Views: instances, journals, dispatches and stimuli as the API shows them. Reading only."""
 
-import base64
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Any
 
 from aftercommit import clock
 from aftercommit.activities.http_endpoint import callback_name
@@ -20,9 +17,10 @@ from aftercommit.errors import (
 from aftercommit.ids import derive_child_id
 from aftercommit.instances import find_head, find_whole
 from aftercommit.jsons import Json, dumps
-from aftercommit.limits import ANSWER_BYTES_MAX, KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MAX
+from aftercommit.limits import ANSWER_BYTES_MAX, PAGE_BYTES_MAX, PAGE_MAX
 from aftercommit.model import Bookmark, State
-from aftercommit.requests import find_number, read_number
+from aftercommit.paging import Page, foreign_cursor, from_cursor, page_of, to_cursor
+from aftercommit.requests import find_number
 from aftercommit.salvage import read_item, read_items
 from aftercommit.settings import settings
 from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus
@@ -40,55 +38,6 @@ from aftercommit.tokens import make_callback_token, make_token
 # A page that few instances match ends here, and its cursor goes on.
 _EXAMINED_MAX = 1_000
 _REVISION_MAX = 10**10 - 1
-
-
-@dataclass(frozen=True)
-class Page:
-    """How much of a list to show, from where."""
-
-    limit: int = 50
-    cursor: str | None = None
-
-
-def read_page(limit: str | None, cursor: str | None) -> Page:
-    """Read a list's parameters; raises MalformedRequestError naming the one that is wrong."""
-    if limit is None:
-        return Page(cursor=cursor)
-    return Page(read_number(limit, "limit", most=PAGE_MAX), cursor)
-
-
-def to_cursor(place: list[Json]) -> str:
-    """Return a place in a list as callers hand it back."""
-    return base64.urlsafe_b64encode(dumps(place).encode()).decode()
-
-
-def from_cursor(cursor: str | None, parts: int) -> list[str] | None:
-    """Read a cursor: it holds sort keys only, so that none can lead into another tenant's partition."""
-    if cursor is None:
-        return None
-    try:
-        place = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        if isinstance(place, list) and len(place) == parts and all(map(_is_key, place)):
-            return place
-    except (ValueError, RecursionError):  # half a character, too
-        pass
-    raise foreign_cursor()
-
-
-def _is_key(text: Json) -> bool:
-    return isinstance(text, str) and 1 <= len(text.encode()) <= KEY_BYTES_MAX
-
-
-def foreign_cursor() -> MalformedRequestError:
-    """Return the error for a cursor that no list has given."""
-    return MalformedRequestError("is none that a list has given", field="cursor")
-
-
-def _page_of(rows: list[Json], page: Page, name: str, place: Any) -> dict[str, Json]:
-    shown: dict[str, Json] = {name: rows[: page.limit]}
-    if len(rows) > page.limit:
-        shown["cursor"] = to_cursor(place)
-    return shown
 
 
 def present(**values: Json) -> dict[str, Json]:
@@ -356,7 +305,7 @@ def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, pa
         )
         rows = list(islice(found, page.limit + 1))
         last = rows[page.limit - 1]["item_id"] if len(rows) > page.limit else None
-        return _page_of(list(rows), page, "dispatches", [last])
+        return page_of(list(rows), page, "dispatches", [last])
     if status != ItemStatus.FAILED:
         raise MalformedRequestError("give an owner_id, or status=failed", field="owner_id")
     return list_attention(tenant, page, "dispatches", ItemCommand.START, show_item)
@@ -445,4 +394,4 @@ def list_incidents(tenant: str, page: Page) -> dict[str, Json]:
     shown = [
         {"instance_id": row.instance_id, **_incident(row), "age": age_of(row.created_at)} for row in rows
     ]
-    return _page_of(list(shown), page, "incidents", place_of_last)
+    return page_of(list(shown), page, "incidents", place_of_last)

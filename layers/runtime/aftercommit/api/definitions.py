@@ -5,7 +5,7 @@ from aws_lambda_powertools.event_handler import Response
 from aftercommit.api.answers import answer_json
 from aftercommit.api.routing import Routes
 from aftercommit.catalogue import describe_types
-from aftercommit.definition_views import export_workflow, show_workflow, show_workflows
+from aftercommit.definition_views import export_workflow, list_workflows, show_workflow
 from aftercommit.errors import MalformedRequestError
 from aftercommit.functions import descriptors
 from aftercommit.limits import VERSION_MAX
@@ -24,7 +24,7 @@ def get_activities() -> Response[str]:
 @routes.get("/workflows")
 def get_workflows() -> Response[str]:
     """List what can be started."""
-    return answer_json(200, show_workflows(routes.tenant()))
+    return answer_json(200, list_workflows(routes.tenant(), routes.page()))
 
 
 @routes.get("/workflows/<id>")

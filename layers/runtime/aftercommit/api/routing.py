@@ -5,6 +5,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler.api_gateway import Router
 
 from aftercommit.limits import CURSOR_CHARACTERS_MAX
+from aftercommit.paging import Page, read_page
 from aftercommit.requests import (
     read_body,
     read_http_request,
@@ -13,7 +14,6 @@ from aftercommit.requests import (
     read_tenant,
 )
 from aftercommit.settings import body_bytes_max
-from aftercommit.views import Page, read_page
 
 
 class Routes(Router):
