@@ -7,7 +7,7 @@ from bench.prices import MILLION
 from bench.units import size_of
 from bench.world import Tally, World
 
-WRITES = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+WRITES = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem")
 # Lambda polls each quiet queue with at least two (at most five) long polls of 20 seconds:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 POLLED_QUEUES = 2

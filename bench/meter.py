@@ -95,6 +95,13 @@ class Meter:
             actions = [next(iter(each.items())) for each in params["TransactItems"]]
         elif operation == "BatchExecuteStatement":
             actions = [("Update", self._read_statement(each)) for each in params["Statements"]]
+        elif operation == "BatchWriteItem":
+            actions = [
+                (kind.removesuffix("Request"), {"TableName": table, **given})
+                for table, some in params["RequestItems"].items()
+                for each in some
+                for kind, given in each.items()
+            ]
         else:
             return []
         writes = []

@@ -9,6 +9,7 @@ from aftercommit import (
     Sequence,
     Step,
     Workflow,
+    aws,
     clock,
 )
 from aftercommit.errors import NotFoundError
@@ -47,6 +48,16 @@ def end(world, workflow="step", **more):
 
 def rows(instance_id):
     return [row for table in TABLES for row in raw_rows(table) if instance_id in str(row)]
+
+
+def multiply_items(world, number):
+    """Give the one dispatch that is there so many twins; returns the ids of all."""
+    [row] = [row for row in raw_rows("OutboxTable") if row["command"] == {"S": "start"}]
+    ids = [row["item_id"]["S"] + f"-{each:04}" for each in range(number)]
+    for each in ids:
+        aws.client("dynamodb").put_item(TableName="OutboxTable", Item={**row, "item_id": {"S": each}})
+    world.messages.clear()
+    return ids
 
 
 def pass_days(world, days):

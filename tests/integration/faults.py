@@ -81,9 +81,9 @@ class Faults:
         self._after.append(plan)
         return plan
 
-    def meanwhile(self, operation: str, act: Callable[[], object]) -> None:
+    def meanwhile(self, operation: str, act: Callable[[], object], *, match: str = "") -> None:
         """Let others act just before the next such call takes effect."""
-        self._before.append(_Plan(operation, {}, 1, "", 0, act=act))
+        self._before.append(_Plan(operation, {}, 1, match, 0, act=act))
 
     def right_after(self, operation, act, *, match="", skip=0):
         """Let something happen right after a call took effect, before its answer comes."""
@@ -93,7 +93,7 @@ class Faults:
         return sum(1 for name, _ in self.sent if name == operation)
 
     def writes(self) -> list[tuple[str, dict[str, Any]]]:
-        kinds = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
+        kinds = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
         return [each for each in self.sent if each[0] in kinds]
 
     def close(self) -> None:

@@ -1,5 +1,7 @@
 """The sweep's claim of instances, and the writes of publishing, as winner and as loser."""
 
+from math import inf
+
 import pytest
 
 from aftercommit import DispatchWorkflow, Sequence, Step, Workflow, clock
@@ -42,8 +44,8 @@ def test_a_pending_instance_is_sent_once_it_is_due(born):
 def test_of_two_sweeps_that_read_the_same_row_one_sends(born):
     born.clock.at += 10
     row = born.head("i")
-    assert _claim_instance(row)
-    assert not _claim_instance(row)
+    assert _claim_instance(row, inf)
+    assert not _claim_instance(row, inf)
     assert int(born.head("i").sends) == 1
 
 
@@ -64,7 +66,7 @@ def test_an_instance_that_ended_since_it_was_read_is_not_sent(born):
     born.run("i")
     born.clock.at += 10
     before = born.everything()
-    assert not _claim_instance(row)
+    assert not _claim_instance(row, inf)
     assert born.everything() == before
 
 

@@ -280,9 +280,9 @@ def test_start_of_what_is_not_published_any_more_is_found(monkeypatch):
 
 
 def test_head_that_goes_before_its_rows_is_found(monkeypatch):
-    def remove_rows(head):
+    def remove_rows(head, until):
         HeadRow(head.instance_key, "head").delete()
-        real_remove(head)
+        real_remove(head, until)
 
     real_remove = delete.remove_rows
     monkeypatch.setattr(sweep, "remove_rows", remove_rows)
@@ -291,7 +291,7 @@ def test_head_that_goes_before_its_rows_is_found(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "name", "planted"),
-    [(delete, "_find_needed", lambda head: None), (delete, "KEPT_SECONDS", 3_600)],
+    [(delete, "_find_needed", lambda head, until: None), (delete, "KEPT_SECONDS", 3_600)],
 )
 def test_ended_instance_that_goes_too_early_is_found(monkeypatch, module, name, planted):
     monkeypatch.setattr(module, name, planted)

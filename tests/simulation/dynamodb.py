@@ -24,6 +24,7 @@ Change = Callable[[str, "Item | None", "Item | None"], None]  # table, before, a
 ITEM_BYTES_MAX = 400 * 1024
 TRANSACTION_BYTES_MAX = 4 * 1024 * 1024
 TRANSACTION_ACTIONS_MAX = 100
+BATCH_WRITES_MAX = 25
 PAGE_BYTES_MAX = 1024 * 1024
 TOKEN_SECONDS = 600  # how long a ClientRequestToken is remembered
 _FAILED = "The conditional request failed"
@@ -259,6 +260,15 @@ class DynamoDB:
 
     def _delete_item(self, arguments: Arguments) -> dict[str, Any]:
         return self._write_one("DeleteItem", "Delete", arguments)
+
+    def _batch_write_item(self, arguments: Arguments) -> dict[str, Any]:
+        writes = [(name, each) for name, some in arguments["RequestItems"].items() for each in some]
+        if not 1 <= len(writes) <= BATCH_WRITES_MAX:
+            raise InvalidExpressionError("Too many items requested for the BatchWriteItem call")
+        for name, each in writes:
+            kind, row = next(iter(each.items()))
+            self._write_one("BatchWriteItem", kind.removesuffix("Request"), {"TableName": name, **row})
+        return {"UnprocessedItems": {}}
 
     def _write_one(self, operation: str, kind: str, arguments: Arguments) -> dict[str, Any]:
         table = self._table(arguments, operation)

@@ -133,6 +133,16 @@ SCENARIOS = (
         drops=True,
         days=9,
     ),
+    # More items than are looked at unclaimed, of timers that nothing waits for any more.
+    Scenario(
+        "ended-go-with-many-items",
+        (Start("many-timers"),),
+        COMPLETED,
+        {"won": 1},
+        {"ENDED_INSTANCE_DAYS": "1"},
+        drops=True,
+        days=4,
+    ),
     # Rows of every kind go: of bulks, callbacks, activations, large snapshots, stimuli and incidents.
     Scenario(
         "ended-go-with-all-rows",

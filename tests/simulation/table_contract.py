@@ -398,6 +398,15 @@ class TableContract:
         assert sorted(each["row"]["S"] for each in found) == ["1", "2"]
         assert dynamodb.get_item(TableName=TABLE, Key=key("a", "2"))["Item"] == item("a", "2", x=2)
 
+    def test_batch_writes_25_rows_each_by_itself(self, dynamodb):
+        for number in range(25):
+            dynamodb.put_item(**put("a", str(number)))
+        removals = [{"DeleteRequest": {"Key": key("a", str(number))}} for number in range(1, 27)]
+        assert code_of(dynamodb.batch_write_item, RequestItems={TABLE: removals}) == INVALID
+        answer = dynamodb.batch_write_item(RequestItems={TABLE: removals[:25]})  # one is not there
+        assert not answer.get("UnprocessedItems")
+        assert [each["row"]["S"] for each in dynamodb.scan(TableName=TABLE)["Items"]] == ["0"]
+
     def test_transaction_happens_not_at_all_and_says_which_condition_failed(self, dynamodb):
         dynamodb.put_item(**put("a", "1", by="first"))
         absent = {"condition": "attribute_not_exists (#0)", "names": {"#0": "owner"}}

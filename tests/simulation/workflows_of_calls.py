@@ -90,6 +90,10 @@ survived = Workflow(
     ),
 )
 
+many_timers = Workflow(
+    "many-timers", root=Fork(*[Delay(10 * _DAYS_3)] * 12, Step(act, name="won"), wait="any")
+)
+
 
 def _version(name: str) -> Workflow:
     """Return a version of one workflow that starts at an event, waits a while, and tells which it is."""

@@ -43,9 +43,8 @@ API_SECONDS, DELIVER_SECONDS, EVENTS_SECONDS = 29, 60, 180
 FREEZE_SECONDS = 140  # longer than a lease
 STREAM_TRIES_MAX = 4
 
-_TABLE_WRITES = frozenset(
-    {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchExecuteStatement"}
-)
+_TABLE_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"})
+_TABLE_WRITES |= {"BatchExecuteStatement", "BatchWriteItem"}
 _WRITES = _TABLE_WRITES | {"SendMessage", "SendMessageBatch", "Invoke", "Effect", "Acknowledge"}
 _WRITES |= {"PutObject", "DeleteObject"}
 

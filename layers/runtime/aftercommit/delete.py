@@ -4,22 +4,27 @@ It is hidden at once, and its rows go a day later, the head last: a day is longe
 lives, so no late writer finds its rows gone and makes new ones. If this dies midway, the head is due again.
 """
 
+from collections.abc import Iterator
+from itertools import islice
+
 from pynamodb.expressions.condition import Condition
 
 from aftercommit import clock
 from aftercommit.activations import release_activation
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
 from aftercommit.instances import find_head
+from aftercommit.limits import BATCH_WRITES_MAX
 from aftercommit.log import count, logger
 from aftercommit.outbox import drop
 from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
 from aftercommit.settings import settings
 from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus, instance_status
-from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, removal_shard, split_key
+from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, Row, removal_shard, split_key
 from aftercommit.writes import Delete, Update, commit
 
 KEPT_SECONDS = 86_400
+_ITEMS_UNCLAIMED_MAX = 10  # so few are looked at sooner than another sweep would come to it
 ENDINGS = frozenset(each.value for each in InstanceStatus if each.ended)
 
 
@@ -42,38 +47,48 @@ def delete(tenant: str, instance_id: str) -> None:
         raise NotFoundError(f"no instance {instance_id!r}", field="id") from None  # deleted meanwhile
 
 
-def delete_if_over(head: HeadRow) -> None:
+def delete_if_over(head: HeadRow, until: float) -> None:
     """Delete an ended instance that is due, if its days are over and nothing of it may still be needed.
 
-    The days are those that are set now, not when it ended. One that is needed has as many days again; when
-    instances are kept for ever by now, so is it.
+    The days are those that are set now, not when it ended. One that is needed has as many days again, and so
+    has one of so many items that they could not be looked at by `until`; when instances are kept for ever by
+    now, so is it.
     """
     at = clock.now()
     days = settings().ended_instance_days
     kept_until = clock.to_text(clock.from_text(head.ended_at) + days * clock.DAY_SECONDS)
-    # Closes: another sweep has seen to it since it was read, or a caller has deleted it.
-    unmoved = HeadRow.due_at == head.due_at
     try:
         if not days:
-            _keep(head, None, "ended instances are kept for ever", unmoved)
+            _keep(head, None, "ended instances are kept for ever")
         elif clock.to_text(at) < kept_until:
-            _keep(head, kept_until, f"ended instances are kept for {days} days", unmoved)
-        elif needed := _find_needed(head):
-            _keep(head, clock.to_text(at + days * clock.DAY_SECONDS), needed, unmoved)
+            _keep(head, kept_until, f"ended instances are kept for {days} days")
+        elif needed := _find_needed(head, until):
+            _keep(head, clock.to_text(at + days * clock.DAY_SECONDS), needed)
             count("InstancesKept")
         else:
-            _mark(head, f"its {days} days are over", unmoved)
+            _mark(head, f"its {days} days are over", _unmoved(head))
     except ConditionFailedError:
         return
 
 
-def _find_needed(head: HeadRow) -> str | None:
+def _unmoved(head: HeadRow) -> Condition:
+    # Closes: another sweep has seen to it since it was read, or a caller has deleted it.
+    return HeadRow.due_at == head.due_at
+
+
+def _find_needed(head: HeadRow, until: float) -> str | None:
     """Return why an ended instance is still needed: what it owns is on its way, or waits for an operator.
 
     A dispatch that failed unawaited may be redriven, and goes unseen once its owner is gone; one that was
-    waited for has been told. A status that only newer code knows may mean anything.
+    waited for has been told. A status that only newer code knows may mean anything. Of many items, the
+    instance is claimed first; raises ConditionFailedError if another sweep has done that.
     """
-    for item in read_items(head.instance_key):
+    for number, item in enumerate(read_items(head.instance_key), 1):
+        if number % _ITEMS_UNCLAIMED_MAX == 0:
+            if clock.now() >= until:
+                return "its items are too many to be looked at in one pass"
+            if number == _ITEMS_UNCLAIMED_MAX:
+                _claim(head)
         over = item.status in (ItemStatus.DONE, ItemStatus.CANCELLED)
         told = item.status == ItemStatus.FAILED and item.wait
         vain = item.status == ItemStatus.UNDONE and _drop_if_vain(item, head)
@@ -109,28 +124,29 @@ def _mark(head: HeadRow, reason: str, *conditions: Condition) -> None:
     _tell("instance deleted", "InstancesDeleted", head, reason)
 
 
-def _keep(head: HeadRow, until: str | None, reason: str, unmoved: Condition) -> None:
+def _claim(head: HeadRow) -> None:
+    """Leave a long look to this sweep alone; if it dies on the way, the instance comes up again later."""
+    later = clock.to_text(clock.now() + settings().ack_timeout_max_seconds)
+    actions = [HeadRow.due_at.set(later)]
+    commit([Update("claim", HeadRow(head.instance_key, "head"), actions, _unmoved(head))])
+    head.due_at = later
+
+
+def _keep(head: HeadRow, until: str | None, reason: str) -> None:
     """Leave an ended instance for later, or for ever; raises ConditionFailedError if it has moved already."""
     actions = [HeadRow.due_at.set(until) if until else HeadRow.due_at.remove()]
-    commit([Update("kept", HeadRow(head.instance_key, "head"), actions, unmoved)])
+    commit([Update("kept", HeadRow(head.instance_key, "head"), actions, _unmoved(head))])
     logger.info("instance kept", extra={"instance_id": _id_of(head), "until": until, "reason": reason})
 
 
-def remove_rows(head: HeadRow) -> None:
-    """Remove every row of an instance that was deleted a day ago; dying midway leaves the head."""
-    # Keys only: what else stands in a row may be damaged.
-    items = ItemRow.query(head.instance_key, attributes_to_get=["owner_key", "item_id"], consistent_read=True)
-    for item in items:
-        ItemRow(item.owner_key, item.item_id).delete()
-    rows = RevisionRow.query(
-        head.instance_key, attributes_to_get=["instance_key", "row"], consistent_read=True
-    )
-    for row in rows:
-        if row.row.startswith(PAYLOADS_PREFIX):
-            # By what this very life of the id has announced: another may have begun.
-            remove_payloads(head.instance_key, row.row)
-        if row.row != "head":
-            RevisionRow(head.instance_key, row.row).delete()
+def remove_rows(head: HeadRow, until: float) -> None:
+    """Remove every row of an instance that was deleted a day ago, the head last.
+
+    Dying midway leaves the head, and so does `until`: the rest goes when it is due again.
+    """
+    if not (_remove_all(ItemRow, _items(head), until) and _remove_all(RevisionRow, _rows(head), until)):
+        logger.info("instance removed in part", extra={"instance_id": _id_of(head), "reason": "time is up"})
+        return
     release_activation(head)
     same = HeadRow.deleted_at == head.deleted_at  # closes: removed by another sweep, and its id begun anew
     try:
@@ -138,6 +154,34 @@ def remove_rows(head: HeadRow) -> None:
     except ConditionFailedError:
         return
     _tell("instance removed", "InstancesRemoved", head, f"it was deleted at {head.deleted_at}")
+
+
+# Keys only, of either: what else stands in a row may be damaged.
+def _items(head: HeadRow) -> Iterator[ItemRow]:
+    names = ["owner_key", "item_id"]
+    yield from ItemRow.query(head.instance_key, attributes_to_get=names, consistent_read=True)
+
+
+def _rows(head: HeadRow) -> Iterator[RevisionRow]:
+    """Yield all rows of an instance but the head; those that announce objects, when these are removed."""
+    names = ["instance_key", "row"]
+    for row in RevisionRow.query(head.instance_key, attributes_to_get=names, consistent_read=True):
+        if row.row.startswith(PAYLOADS_PREFIX):
+            # By what this very life of the id has announced: another may have begun.
+            remove_payloads(head.instance_key, row.row)
+        if row.row != "head":
+            yield row
+
+
+def _remove_all(kind: type[Row], rows: Iterator[Row], until: float) -> bool:
+    """Remove rows, many in one request; returns False if time was up before they were all gone."""
+    while batch := list(islice(rows, BATCH_WRITES_MAX)):
+        if clock.now() >= until:
+            return False
+        with kind.batch_write() as removals:
+            for row in batch:
+                removals.delete(row)
+    return True
 
 
 def _tell(message: str, metric: str, head: HeadRow, reason: str) -> None:

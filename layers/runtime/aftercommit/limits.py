@@ -101,9 +101,10 @@ EVENT_SHARDS = range(1000, 1004)
 REMOVAL_SHARDS = range(2000, 2004)
 ENDED_DAYS_MAX = 3_650  # ten years
 
-# DynamoDB: statements of one batch, and rows of one batch read.
+# DynamoDB: statements of one batch, and rows of one batch read, or written.
 STATEMENTS_MAX = 25
 READ_BATCH_MAX = 100
+BATCH_WRITES_MAX = 25
 
 # SQS: a message's delay, and entries per batch request.
 QUEUE_DELAY_SECONDS_MAX = 900

@@ -128,7 +128,7 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
             this.see(row.due_at, shard)
             if row.row.startswith(PAYLOADS_PREFIX):
                 discard_payloads(row.instance_key, row.row)
-            elif head := _claim_instance(row):
+            elif head := _claim_instance(row, this.until):
                 tenant, instance_id = split_key(row.instance_key)
                 message = Message(tenant, instance_id=instance_id)
                 send([Sending(message, channel=known_channel(head.channel), trace=head.trace)])
@@ -142,7 +142,7 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
             )
 
 
-def _claim_instance(due: HeadRow) -> HeadRow | None:
+def _claim_instance(due: HeadRow, until: float) -> HeadRow | None:
     """Move an instance's due time forward; returns its head if its lease is free: it is to be sent.
 
     One that has ended or was deleted is seen to here.
@@ -155,7 +155,7 @@ def _claim_instance(due: HeadRow) -> HeadRow | None:
     if not head.due_at or head.due_at > clock.to_text(at):
         return None
     if head.status in ENDINGS and not head.deleted_at:
-        delete_if_over(head)
+        delete_if_over(head, until)
         return None
     held = bool(head.lease_until) and head.lease_until > clock.to_text(at)
     sends = int(head.sends or 0)
@@ -172,7 +172,7 @@ def _claim_instance(due: HeadRow) -> HeadRow | None:
     except ConditionFailedError:
         return None
     if head.deleted_at:
-        remove_rows(head)
+        remove_rows(head, until)
         return None
     return None if held else head
 
