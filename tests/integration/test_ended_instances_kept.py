@@ -196,6 +196,18 @@ def test_a_child_that_is_gone_is_not_started_again_by_old_messages_of_its_parent
     assert w.head(parent_id).status == "completed"
 
 
+def test_an_id_that_begins_anew_has_children_of_its_own_though_the_old_ones_are_there(w):
+    w.publish(Workflow("asking", root=DispatchWorkflow("step", wait=True)))
+    for life in (1, 2):
+        w.dispatch("asking", instance_id="mine")
+        w.settle(seconds=60)
+        assert w.show("mine")["status"] == "completed"
+        children = [head for head in HeadRow.scan() if head.row == "head" and head.definition_id == "step"]
+        assert [head.status for head in children] == ["completed"] * life
+        delete("default", "mine")
+        pass_days(w, 1)
+
+
 def leave_child(world):
     """Return (parent, child): the parent has ended, and the child that it waited for waits on."""
     parent_id = end(world, "leaving")

@@ -151,7 +151,8 @@ def _overtaken(story: Story, told: Told) -> set[str]:
         return set()
     head = told.head
     definition = story.definitions[head["definition_owner"], head["definition_id"], head["version"]]
-    found = {"": ""}  # by path
+    lives = {state.get("life", "") for state in told.states.values()}
+    found = {"": max(lives, default="")}  # by path
     for path in sorted(definition.activities, key=len):
         above = max((each for each in found if path.startswith(each)), key=len)
         found[path] = derive_execution_id(told.instance_id, path, 0, found[above])

@@ -219,6 +219,7 @@ def _fold(told: Told, definitions: dict[tuple[str, str, int], Definition], trigg
         correlation_id=head.get("correlation_id"),
         parent=Parent.from_json(written["parent"]) if "parent" in written else None,
         depth=written.get("depth", 0),
+        life=head["created_at"] if "life" in written else "",
         trigger=trigger,
         large=written.get("large", False),
     )

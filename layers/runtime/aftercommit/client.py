@@ -197,6 +197,7 @@ def _prepare(request: StartRequest) -> Birth:
         definition=definition,
         inputs=inputs,
         correlation_id=request.correlation_id,
+        named=request.is_repeatable(),
         trigger={"activity_id": at.activity_id, "value": at.request} if at else None,
         request_fingerprint=request.fingerprint() if request.is_repeatable() else None,
         channel=request.channel,

@@ -76,6 +76,7 @@ class Birth:
     correlation_id: str | None = None
     parent: Parent | None = None
     depth: int = 0
+    named: bool = False  # whether its id was chosen, and may be again when it is gone
     trigger: dict[str, Json] | None = None
     request_fingerprint: str | None = None
     channel: str | None = None
@@ -89,15 +90,16 @@ def birth_writes(birth: Birth, at: float, *, lease_until: float | None = None) -
     With `lease_until` it is born running, its lease taken by this worker (the head's `lease_token`); else
     pending, and due after the head start of the message that announces it.
     """
+    moment = clock.to_text(at)
     state = State(
         birth.instance_id,
         birth.inputs,
         parent=birth.parent,
         depth=birth.depth,
+        life=moment if birth.named else "",
         trigger=birth.trigger,
         large=birth.large,
     )
-    moment = clock.to_text(at)
     due_at = lease_until or at + settings().eager_head_start_seconds
     activation_key = activation_key_of(birth.tenant, birth.definition, birth.correlation_id)
     head = HeadRow(

@@ -128,6 +128,9 @@ class State:
     correlation_id: str | None = None
     parent: Parent | None = None
     depth: int = 0  # dispatches above it
+    life: str = (
+        ""  # when it was born, if its id may be used again: tells its executions from an earlier life's
+    )
     trigger: dict[str, Json] | None = (
         None  # {activity_id, value}: the start point it was started at, until then
     )
@@ -166,6 +169,8 @@ class State:
         }
         if self.depth:
             written["depth"] = self.depth
+        if self.life:
+            written["life"] = self.life
         if self.trigger:
             written["trigger"] = self.trigger
         if self.parent:
@@ -199,6 +204,7 @@ class State:
             correlation_id=correlation_id,
             parent=Parent.from_json(written["parent"]) if "parent" in written else None,
             depth=written.get("depth", 0),
+            life=written.get("life", ""),
             trigger=written.get("trigger"),
             large=written.get("large", False),
             cancels_along=written.get("cancels_along", False),

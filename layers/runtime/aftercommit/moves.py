@@ -186,7 +186,9 @@ class Moves:
         scheduled_by = parent.execution_id if parent else ""
         if parent and parent.status == ExecutionStatus.READY:  # a step whose end has a branch
             parent.status = ExecutionStatus.RUNNING
-        execution_id = derive_execution_id(self.state.instance_id, activity_id, move.iteration, scheduled_by)
+        # Closes: children, tokens and effects of an earlier life of this id are still there.
+        above = scheduled_by or self.state.life
+        execution_id = derive_execution_id(self.state.instance_id, activity_id, move.iteration, above)
         execution = Execution(execution_id, activity_id, scheduled_by, move.iteration)
         if move.given:
             execution.memory["locals"] = move.given
