@@ -11,7 +11,7 @@ import pytest
 from aftercommit.activities import TYPES
 from scripts.audit import PARENT, Instance, summary_line
 from scripts.orders import expected, read_orders
-from scripts.parameters import merge
+from scripts.parameters import BUILT_FOR, merge
 from tests.integration.template import load_template
 
 ROOT = Path(__file__).parents[2]
@@ -117,7 +117,7 @@ def test_the_page_of_parameters_has_each_with_its_default_its_values_and_its_mea
 def test_what_samconfig_sets_are_parameters_of_the_template_and_told(environment):
     declared = load_template()["Parameters"]
     page = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
-    for word in merge(environment, []):
+    for word in set(merge(environment, [])) - set(BUILT_FOR):
         name, _, value = word.partition("=")
         assert value in [str(each) for each in declared[name].get("AllowedValues", [value])], name
         assert f"`{word}`" in page, word
@@ -132,6 +132,16 @@ def test_parameters_given_by_hand_count_more_than_those_of_samconfig():
         merge("production", [])
     with pytest.raises(ValueError, match="Key=Value"):
         merge("dev", ["LogLevel"])
+
+
+@pytest.mark.parametrize("environment", ["dev", "prod"])
+def test_what_is_built_for_is_named_at_every_deploy_and_may_be_given(environment):
+    declared = load_template()["Parameters"]
+    assert merge(environment, [])[:2] == list(BUILT_FOR)
+    runtime, architecture = (each.partition("=")[2] for each in BUILT_FOR)
+    assert runtime in declared["PythonRuntime"]["AllowedValues"]
+    assert architecture == declared["Architecture"]["Default"]
+    assert merge(environment, ["Architecture=x86_64"])[:2] == [BUILT_FOR[0], "Architecture=x86_64"]
 
 
 BENCH = json.loads((ROOT / "bench" / "results" / "latest.json").read_text(encoding="utf-8"))
