@@ -171,6 +171,22 @@ def test_figures_of_the_page_on_costs_are_those_of_the_last_bench():
         assert dict(zip(names, map(int, row.split("|")), strict=True)) == counted
 
 
+def test_what_a_child_of_a_bulk_costs_is_what_the_last_bench_counted():
+    page = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| children \|(.*)\|\n.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    sizes = [each.strip().replace(",", "") for each in table[1].split("|")]
+    assert sizes == list(BENCH["bulks"])
+    told = dict(re.findall(r"^\| (.+?) \|(.*)\|$", table[2], re.MULTILINE))
+    for name, key in (
+        ("DynamoDB write units per child", "write_units_per_child"),
+        ("DynamoDB read units per child", "read_units_per_child"),
+        ("SQS messages per child", "sqs_sends_per_child"),
+        ("resumes of the parent", "resumes"),
+    ):
+        counted = [each[key] for each in BENCH["bulks"].values()]
+        assert [float(each) for each in told[name].split("|")] == pytest.approx(counted, abs=0.051), name
+
+
 def test_the_demos_last_line_in_the_readme_is_what_its_orders_come_to():
     orders = read_orders()
     ended = [
