@@ -67,6 +67,23 @@ def test_python_of_a_document_runs(document, tmp_path):
     assert ran.returncode == 0, ran.stderr
 
 
+def test_what_the_page_on_architecture_follows_step_by_step_is_there():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    walks = re.findall(r"^## One \w+, step by step\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+    assert len(walks) == 2
+    runtime = ROOT / "layers/runtime/aftercommit"
+    called = re.findall(r"`(\w+)\.(\w+)`", "".join(walks))
+    assert len(called) > 20
+    for module, name in called:
+        if module == "api":
+            assert (runtime / module / f"{name}.py").exists(), name
+        else:
+            source = (runtime / f"{module}.py").read_text(encoding="utf-8")
+            assert re.search(rf"^(def|class) {name}\b", source, re.MULTILINE), (module, name)
+    for route, module in re.findall(r"`(post_\w+)` in \*\*`api\.(\w+)`", "".join(walks)):
+        assert f"def {route}(" in (runtime / "api" / f"{module}.py").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("document", LINKING, ids=lambda each: each.name)
 def test_links_of_a_document_lead_somewhere(document):
     targets = re.findall(r"\]\((?!https?://|#)([^)#]+)[^)]*\)", document.read_text(encoding="utf-8"))
