@@ -14,11 +14,8 @@ RUN := .venv/bin/python
 # Functions are built with the Python of this environment, so it comes first on the path.
 SAM := PATH="$(CURDIR)/.tools/sam/bin:$(CURDIR)/.tools/uv/bin:$$PATH" .tools/sam/bin/sam
 
-# Python 3.13 is the template's default; another one has to be named.
-python_runtime = $(shell .tools/sam/bin/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
-runtime_parameter = $(if $(filter-out python3.13,$(python_runtime)),PythonRuntime=$(python_runtime))
-# ENV's own parameters, PARAMETERS over them: sam alone would take either.
-merge_parameters = overrides=$$(.tools/sam/bin/python scripts/parameters.py "$(ENV)" $(runtime_parameter) $(PARAMETERS))
+# ENV's own parameters, PARAMETERS over them: sam alone would take either. Run by the Python that builds, which it names.
+merge_parameters = overrides=$$(.tools/sam/bin/python scripts/parameters.py "$(ENV)" $(PARAMETERS))
 
 .PHONY: help
 help: ## List the targets

@@ -37,7 +37,10 @@ def main() -> int:
 
 
 def read_variables(endpoint_url: str) -> dict[str, str]:
-    """Return the environment variables that all functions of a deployed stack share, and its address."""
+    """Return the environment variables of the functions of a deployed stack, and its address.
+
+    Of those that one function alone has, only that of the sweep, which does no harm elsewhere.
+    """
     session = get_session()
 
     def client(service: str):  # noqa: ANN202 - botocore's clients have no type of their own
@@ -53,8 +56,13 @@ def read_variables(endpoint_url: str) -> dict[str, str]:
     outputs = {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
     found = client("lambda").get_function_configuration(FunctionName=outputs["RunFunction"])
     variables = dict(found["Environment"]["Variables"])
-    variables.pop("POWERTOOLS_SERVICE_NAME", None)  # the one that is each function's own
-    return {**variables, "AWS_ENDPOINT_URL": endpoint_url}
+    variables.pop("POWERTOOLS_SERVICE_NAME", None)  # it differs from function to function
+    return {
+        **variables,
+        # Left to sam local, it would be the function's name in the template, by which nobody can call it.
+        "EVENTS_FUNCTION": outputs["EventsFunction"],
+        "AWS_ENDPOINT_URL": endpoint_url,
+    }
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Prints the template parameters of a deploy, as `sam` takes them: those of ENV, then Key=Value words.
+"""Prints the template parameters of a build or a deploy, as `sam` takes them.
 
-ENV is an environment of samconfig.toml. Parameters on sam's command line put those of the file out of use
-altogether, so they are merged here; a key that comes again counts.
+Those of what is built for, those of ENV over them, an environment of samconfig.toml, and Key=Value words over
+both. Parameters on sam's command line put those of the file out of use altogether, so they are merged here.
 """
 
 import sys
@@ -9,6 +9,13 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Named each time, so that what is deployed is what was built: of a parameter that is not named, `sam build`
+# takes the template's default, and `sam deploy` what the stack had before.
+BUILT_FOR = (
+    f"PythonRuntime=python{sys.version_info.major}.{sys.version_info.minor}",
+    "Architecture=arm64",
+)
 
 
 def merge(environment: str, given: list[str]) -> list[str]:
@@ -18,7 +25,8 @@ def merge(environment: str, given: list[str]) -> list[str]:
     if environment not in known:
         raise ValueError(f"ENV must be one of {', '.join(sorted(known))}, not {environment!r}")
     merged: dict[str, str] = {}
-    for word in [*known[environment]["deploy"]["parameters"].get("parameter_overrides", []), *given]:
+    kept = known[environment]["deploy"]["parameters"].get("parameter_overrides", [])
+    for word in [*BUILT_FOR, *kept, *given]:
         name, equals, value = word.partition("=")
         if not name or not equals:
             raise ValueError(f"PARAMETERS must be like 'Key=Value Key=Value', not {word!r}")

@@ -164,6 +164,15 @@ def answering():
         server.shutdown()
 
 
+def test_sam_local_is_told_of_every_variable_of_every_function_but_its_name(stack, variables):
+    for name in FUNCTIONS:
+        found = stack.client("lambda").get_function_configuration(
+            FunctionName=stack.outputs[f"{name.capitalize()}Function"]
+        )
+        own = {key: value for key, value in found["Environment"]["Variables"].items() if key[:4] != "AWS_"}
+        assert {key for key in own if variables.get(key) != own[key]} <= {"POWERTOOLS_SERVICE_NAME"}, name
+
+
 def test_there_is_a_sample_for_every_function_and_each_is_tried_here():
     found = {each.stem for each in EVENTS.glob("*.json")}
     assert {each.partition("-")[0] for each in found} == set(FUNCTIONS)

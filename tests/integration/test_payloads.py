@@ -104,6 +104,7 @@ def test_a_state_over_four_megabytes_faults_and_names_what_is_largest(stored):
     assert failure["type"] == "StateTooLargeError"
     assert str(LARGE_STATE_BYTES_MAX) in failure["message"]
     assert "r0 (1500002 bytes)" in failure["message"]
+    assert "LargePayloads" not in failure["message"], "no more can be had"
 
 
 def test_events_of_an_activity_keep_their_own_limit(stored):
@@ -113,14 +114,18 @@ def test_events_of_an_activity_keep_their_own_limit(stored):
     assert "a stimulus has at most 262144 bytes" in stored.show(instance_id)["failure"]["message"]
 
 
-def test_without_the_switch_the_limits_are_those_of_rows(stored, set_environment):
+def test_without_the_switch_the_limits_are_those_of_rows_and_the_fault_names_the_switch(
+    stored, set_environment
+):
     set_environment(LARGE_PAYLOADS="false")
-    with pytest.raises(TooLargeError, match="262144"):
+    with pytest.raises(TooLargeError, match=r"262144 bytes \(LargePayloads=true allows 2 MB\)"):
         stored.dispatch("one", {"text": LARGE})
     behaviours["only"] = lambda context, value: LARGE
     instance_id = stored.dispatch("one", {"text": "t"})
     stored.settle()
-    assert stored.show(instance_id)["failure"]["type"] == "ResultTooLargeError"
+    failure = stored.show(instance_id)["failure"]
+    assert failure["type"] == "ResultTooLargeError"
+    assert "262144 bytes (LargePayloads=true allows 2 MB) fit" in failure["message"]
     assert not objects()
 
 

@@ -27,6 +27,7 @@ from tests.integration.template import load_template
 from tests.pages import ASKING, DOCS, blocks_of, commands_of, prints
 
 PAGE = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+STARTER = DOCS.parent / "cli/aftercommit_cli/starter"
 STACK_NAME = "my-shop"
 ROUNDS_MAX = 60  # two minutes of the simulated time
 SECONDS_PER_ROUND = 2
@@ -207,3 +208,10 @@ def test_parameters_of_the_samconfig_are_those_of_the_template(environment_name)
         name, _, value = word.partition("=")
         assert value in [str(each) for each in declared[name].get("AllowedValues", [value])], word
     assert settings["deploy"]["parameters"]["capabilities"] == "CAPABILITY_IAM"
+
+
+def test_the_stack_to_rely_on_is_the_one_that_init_writes():
+    [text] = [each.text for each in blocks_of(PAGE) if each.path == "samconfig.toml"]
+    written = (STARTER / "samconfig.toml").read_text(encoding="utf-8")
+    written = written.replace("STACK_NAME", STACK_NAME).replace("PYTHON_VERSION", "3.13")
+    assert tomllib.loads(text)["prod"] == tomllib.loads(written)["prod"]

@@ -1,6 +1,7 @@
 """New projects: complete, working, the runtime as it is deployed, and nothing overwritten."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from aftercommit.openapi import VERSION
+from scripts.parameters import BUILT_FOR, merge
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,10 +59,9 @@ def test_its_tests_pass_against_the_runtime_in_it(project):
 
 def test_it_is_named_for_its_folder_and_built_for_the_python_at_hand(project):
     settings = tomllib.loads((project / "samconfig.toml").read_text())["default"]
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     assert settings["global"]["parameters"] == {
         "stack_name": "my-shop",
-        "parameter_overrides": f"PythonRuntime={version}",
+        "parameter_overrides": " ".join(BUILT_FOR),
     }
     assert tomllib.loads((project / "pyproject.toml").read_text())["project"]["name"] == "my-shop"
     for name in ("README.md", "samconfig.toml", "pyproject.toml"):
@@ -66,6 +69,18 @@ def test_it_is_named_for_its_folder_and_built_for_the_python_at_hand(project):
         assert "STACK_NAME" not in text
         assert "PYTHON_VERSION" not in text
     assert ".aws-sam/" in (project / ".gitignore").read_text()
+
+
+def test_the_stack_to_rely_on_has_the_parameters_of_this_repositorys_own(project):
+    settings = tomllib.loads((project / "samconfig.toml").read_text())["prod"]
+    given = settings["global"]["parameters"]
+    assert given["stack_name"] == settings["deploy"]["parameters"]["s3_prefix"] == "my-shop-prod"
+    assert given["parameter_overrides"].split() == merge("prod", [])
+
+
+def test_its_readme_says_which_version_of_the_runtime_it_holds(project):
+    told = re.findall(r"version (\d+\.\d+\.\d+)", (project / "README.md").read_text())
+    assert told == [VERSION]
 
 
 def test_another_name_may_be_given(run, tmp_path):

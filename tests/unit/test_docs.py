@@ -11,7 +11,7 @@ import pytest
 from aftercommit.activities import TYPES
 from scripts.audit import PARENT, Instance, summary_line
 from scripts.orders import expected, read_orders
-from scripts.parameters import merge
+from scripts.parameters import BUILT_FOR, merge
 from tests.integration.template import load_template
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +67,23 @@ def test_python_of_a_document_runs(document, tmp_path):
     assert ran.returncode == 0, ran.stderr
 
 
+def test_what_the_page_on_architecture_follows_step_by_step_is_there():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    walks = re.findall(r"^## One \w+, step by step\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+    assert len(walks) == 2
+    runtime = ROOT / "layers/runtime/aftercommit"
+    called = re.findall(r"`(\w+)\.(\w+)`", "".join(walks))
+    assert len(called) > 20
+    for module, name in called:
+        if module == "api":
+            assert (runtime / module / f"{name}.py").exists(), name
+        else:
+            source = (runtime / f"{module}.py").read_text(encoding="utf-8")
+            assert re.search(rf"^(def|class) {name}\b", source, re.MULTILINE), (module, name)
+    for route, module in re.findall(r"`(post_\w+)` in \*\*`api\.(\w+)`", "".join(walks)):
+        assert f"def {route}(" in (runtime / "api" / f"{module}.py").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("document", LINKING, ids=lambda each: each.name)
 def test_links_of_a_document_lead_somewhere(document):
     targets = re.findall(r"\]\((?!https?://|#)([^)#]+)[^)]*\)", document.read_text(encoding="utf-8"))
@@ -117,7 +134,7 @@ def test_the_page_of_parameters_has_each_with_its_default_its_values_and_its_mea
 def test_what_samconfig_sets_are_parameters_of_the_template_and_told(environment):
     declared = load_template()["Parameters"]
     page = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
-    for word in merge(environment, []):
+    for word in set(merge(environment, [])) - set(BUILT_FOR):
         name, _, value = word.partition("=")
         assert value in [str(each) for each in declared[name].get("AllowedValues", [value])], name
         assert f"`{word}`" in page, word
@@ -132,6 +149,16 @@ def test_parameters_given_by_hand_count_more_than_those_of_samconfig():
         merge("production", [])
     with pytest.raises(ValueError, match="Key=Value"):
         merge("dev", ["LogLevel"])
+
+
+@pytest.mark.parametrize("environment", ["dev", "prod"])
+def test_what_is_built_for_is_named_at_every_deploy_and_may_be_given(environment):
+    declared = load_template()["Parameters"]
+    assert merge(environment, [])[:2] == list(BUILT_FOR)
+    runtime, architecture = (each.partition("=")[2] for each in BUILT_FOR)
+    assert runtime in declared["PythonRuntime"]["AllowedValues"]
+    assert architecture == declared["Architecture"]["Default"]
+    assert merge(environment, ["Architecture=x86_64"])[:2] == [BUILT_FOR[0], "Architecture=x86_64"]
 
 
 BENCH = json.loads((ROOT / "bench" / "results" / "latest.json").read_text(encoding="utf-8"))
@@ -159,6 +186,22 @@ def test_figures_of_the_page_on_costs_are_those_of_the_last_bench():
         [row] = re.findall(rf"^\| DynamoDB write {told} \|(.*)\|$", page, re.MULTILINE)
         counted = {name: BENCH["workloads"][name][key] for name in names}
         assert dict(zip(names, map(int, row.split("|")), strict=True)) == counted
+
+
+def test_what_a_child_of_a_bulk_costs_is_what_the_last_bench_counted():
+    page = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| children \|(.*)\|\n.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    sizes = [each.strip().replace(",", "") for each in table[1].split("|")]
+    assert sizes == list(BENCH["bulks"])
+    told = dict(re.findall(r"^\| (.+?) \|(.*)\|$", table[2], re.MULTILINE))
+    for name, key in (
+        ("DynamoDB write units per child", "write_units_per_child"),
+        ("DynamoDB read units per child", "read_units_per_child"),
+        ("SQS messages per child", "sqs_sends_per_child"),
+        ("resumes of the parent", "resumes"),
+    ):
+        counted = [each[key] for each in BENCH["bulks"].values()]
+        assert [float(each) for each in told[name].split("|")] == pytest.approx(counted, abs=0.051), name
 
 
 def test_the_demos_last_line_in_the_readme_is_what_its_orders_come_to():

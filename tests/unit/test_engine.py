@@ -171,6 +171,7 @@ def test_a_state_that_outgrows_its_limit_faults_naming_the_largest():
     assert run.state.failure.type == "StateTooLargeError"
     assert "first (" in run.state.failure.message
     assert "second (" in run.state.failure.message
+    assert "348160 bytes (LargePayloads=true allows 4 MB)" in run.state.failure.message
     assert run.incidents[0].failure == run.state.failure
 
 

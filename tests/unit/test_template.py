@@ -219,6 +219,40 @@ def test_every_alarm_has_a_section_that_says_what_to_do():
     assert told == set(ALARMS)
 
 
+KEPT = [name for name, each in RESOURCES.items() if each.get("DeletionPolicy") == "RetainExceptOnCreate"]
+
+
+def test_what_outlives_the_stack_can_be_imported_with_what_the_page_for_operators_names():
+    text = (ROOT / "docs/operating.md").read_text()
+    template = (ROOT / "template.yaml").read_text()
+    [told] = re.findall(r"^2\. Write `import.yaml`, (.*?)\n\n", text, re.MULTILINE | re.DOTALL)
+    parts = dict.fromkeys(re.findall(r"`(\w+)`", told))
+    for name in KEPT:
+        block = re.search(rf"^  {name}:\n    Type: .*\n(?:    .*\n)+", template, re.MULTILINE)[0]
+        needed = set(re.findall(r"!\w+ \[?([\w:.]+)", block))
+        assert {name, *needed} - {"AWS::NoValue"} <= set(parts), name
+    conditions = load_template()["Conditions"]
+    parameters = set(load_template()["Parameters"])
+    for each in parts.keys() & conditions.keys():
+        assert set(re.findall(r"\w+", str(conditions[each]))) & parameters <= set(parts), each
+
+
+def test_what_a_restore_leaves_out_is_set_by_hand_as_the_template_has_it():
+    text = (ROOT / "docs/operating.md").read_text()
+    tables = {name: RESOURCES[name]["Properties"] for name in KEPT if name != "PayloadBucket"}
+    assert all(each["PointInTimeRecoverySpecification"] for each in tables.values())
+    assert {name for name, each in tables.items() if "TimeToLiveSpecification" in each} == {
+        "InstancesTable",
+        "OutboxTable",
+    }
+    assert {name for name, each in tables.items() if "StreamSpecification" in each} == {"OutboxTable"}
+    lived, streamed = (
+        tables["OutboxTable"][each] for each in ("TimeToLiveSpecification", "StreamSpecification")
+    )
+    assert f"AttributeName={lived['AttributeName']} " in text
+    assert f"StreamViewType={streamed['StreamViewType']} " in text
+
+
 def test_every_metric_is_told_and_those_that_alarms_and_dashboard_show_are_put():
     text = (ROOT / "docs/operating.md").read_text()
     assert {name for name in own_metrics() if f"`{name}`" not in text} == set()

@@ -26,7 +26,7 @@ from aftercommit.errors import (
 from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
 from aftercommit.jsons import Json, dumps, size_of
-from aftercommit.limits import LEASE_MARGIN_SECONDS, value_bytes_max
+from aftercommit.limits import LEASE_MARGIN_SECONDS, told_bytes, value_bytes_max
 from aftercommit.log import logger
 from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
@@ -189,7 +189,7 @@ def _prepare(request: StartRequest) -> Birth:
     inputs = check_inputs(definition.inputs, request.input)
     large = settings().large_payloads
     if size_of(request.input) > (most := value_bytes_max(large)):
-        raise TooLargeError(f"the input is larger than {most} bytes", field="input")
+        raise TooLargeError(f"the input is larger than {told_bytes(most)}", field="input")
     return Birth(
         tenant=request.tenant,
         instance_id=_choose_id(request),

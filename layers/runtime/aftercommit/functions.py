@@ -24,6 +24,7 @@ from aftercommit.limits import (
     RESULT_BYTES_MAX,
     TOKEN_CHARACTERS_MAX,
     TOKEN_DAYS,
+    told_bytes,
 )
 from aftercommit.log import Logger, logger
 from aftercommit.model import Failure, Intention
@@ -121,7 +122,7 @@ class ActivityFunction:
         if size > context.bytes_max:
             raise ResultTooLargeError(
                 f"{self.name} returned {size} bytes, with what it dispatched and published; "
-                f"at most {context.bytes_max} fit"
+                f"at most {told_bytes(context.bytes_max)} fit"
             )
         if len(context.intentions) > COMMIT_INTENTIONS_MAX:
             raise ResultTooLargeError(

@@ -31,6 +31,14 @@ def value_bytes_max(large: bool) -> int:  # noqa: FBT001 - its one word
     return LARGE_VALUE_BYTES_MAX if large else INPUT_BYTES_MAX
 
 
+_RAISED = {INPUT_BYTES_MAX: "2 MB", BODY_BYTES_MAX: "3 MB", STATE_BYTES_MAX: "4 MB"}
+
+
+def told_bytes(most: int) -> str:
+    """Return one of these bounds as a message tells it: with what would raise it, if that is off."""
+    return f"{most} bytes" + (f" (LargePayloads=true allows {_RAISED[most]})" if most in _RAISED else "")
+
+
 # Texts from this size on go there: a row of 64 KB costs 64 write units, an object with its announcement 16.
 PAYLOAD_BYTES_MIN = 64 * 1024
 # Those of other instances stay in their rows, unless they have no room there: a large child's output.

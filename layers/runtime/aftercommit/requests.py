@@ -14,6 +14,7 @@ from aftercommit.limits import (
     INPUT_BYTES_MAX,
     KEY_BYTES_MAX,
     NAME_CHARACTERS_MAX,
+    told_bytes,
 )
 from aftercommit.schema import check_storable
 from aftercommit.settings import settings
@@ -107,11 +108,11 @@ def read_body(
     if not text:
         return {}
     if len(text) > bytes_max:
-        raise TooLargeError(f"the body is larger than {bytes_max} bytes", field="body")
+        raise TooLargeError(f"the body is larger than {told_bytes(bytes_max)}", field="body")
     if not _encodes(text):
         raise MalformedRequestError("the body is no UTF-8", field="body")
     if len(text.encode()) > bytes_max:
-        raise TooLargeError(f"the body is larger than {bytes_max} bytes", field="body")
+        raise TooLargeError(f"the body is larger than {told_bytes(bytes_max)}", field="body")
     try:
         body = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 from aftercommit.errors import StateTooLargeError
 from aftercommit.jsons import Json, size_of
+from aftercommit.limits import told_bytes
 from aftercommit.model import Execution, State
 
 # What executions keep that may be large; the word is the one a person is told.
@@ -20,7 +21,8 @@ def charge(state: State, name: str, value: Json) -> None:
     if state.bytes - sizes.get(name, 0) + size + _excess(state) > state.bytes_max:
         largest = sorted({**sizes, name: size}.items(), key=lambda each: -each[1])[:3]
         told = ", ".join(f"{each} ({bytes_} bytes)" for each, bytes_ in largest)
-        raise StateTooLargeError(f"the state would outgrow {state.bytes_max} bytes; the largest: {told}")
+        most = told_bytes(state.bytes_max)
+        raise StateTooLargeError(f"the state would outgrow {most}; the largest: {told}")
     state.bytes += size - sizes.get(name, 0)
     sizes[name] = size
 

@@ -26,7 +26,7 @@ from aftercommit.errors import (
 from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
 from aftercommit.jsons import Json, size_of
-from aftercommit.limits import LEASE_MARGIN_SECONDS, value_bytes_max
+from aftercommit.limits import LEASE_MARGIN_SECONDS, told_bytes, value_bytes_max
 from aftercommit.log import count, logger
 from aftercommit.model import Failure, Parent
 from aftercommit.outbox import drop, is_occurrence, settle, settlement
@@ -94,7 +94,7 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
     # What was dispatched while payloads could be large is started, whatever the setting is by now.
     large = settings().large_payloads or item.payloads is not None
     if size_of(given) > (most := value_bytes_max(large)):
-        raise RefusedError(f"the input is larger than {most} bytes", field="input")
+        raise RefusedError(f"the input is larger than {told_bytes(most)}", field="input")
     return Birth(
         tenant=item.tenant,
         instance_id=body["instance_id"],

@@ -4,6 +4,7 @@ from aftercommit.activities.activity import Activity, Property, Visit
 from aftercommit.ids import derive_child_id
 from aftercommit.intentions import intend_start, take_along
 from aftercommit.jsons import Json, size_of
+from aftercommit.limits import told_bytes
 from aftercommit.model import Failure
 from aftercommit.statuses import Outcome
 
@@ -108,7 +109,7 @@ class DispatchWorkflow(Branching):
         correlation_id = visit.evaluate_correlation_id(self.correlation_id)
         given = visit.evaluate(self.input or {})
         if size_of(given) > visit.value_bytes_max:
-            size, most = size_of(given), visit.value_bytes_max
+            size, most = size_of(given), told_bytes(visit.value_bytes_max)
             told = f"the input of {self.workflow} is {size} bytes; at most {most} go in"
             visit.fault(Failure("InputTooLargeError", told))
             return
