@@ -4,7 +4,20 @@ import json
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Retry, Sequence, Step, Workflow, clock, functions, inputs, var
+from aftercommit import (
+    Delay,
+    DispatchWorkflow,
+    Fork,
+    Retry,
+    Sequence,
+    Step,
+    Try,
+    Workflow,
+    clock,
+    functions,
+    inputs,
+    var,
+)
 from aftercommit.limits import RESULT_BYTES_MAX, STATE_BYTES_MAX
 from aftercommit.tables import RevisionRow
 from tests.integration.faults import Crash
@@ -254,6 +267,23 @@ def test_a_killer_after_a_wait_is_stopped_too(world):
     instance_id = world.dispatch(w.id)
     assert lose_workers(world) <= 6
     assert only_incident(world.show(instance_id))["type"].startswith("WorkerDied")
+
+
+def test_a_wide_resume_that_meets_a_killer_is_committed_before_that_is_stopped(world):
+    """What each of the two decides fits into a transaction; both together would not."""
+    behaviours["killer"] = kill
+    many = [DispatchWorkflow("child") for _ in range(55)]
+    killing = Try(Step("act", name="killer"), handler=Fork(*many))
+    root = Fork(killing, Sequence(Delay(1_000), Fork(*many)))
+    world.publish(Workflow("child", root=Sequence()), w := Workflow("w", root=root))
+    instance_id = world.dispatch(w.id)
+    for _ in range(1 + 5):  # the first has committed that it waits
+        with pytest.raises(Crash):
+            world.run(instance_id)
+        world.clock.at += 200
+    world.handle_item(world.item("resume"))
+    assert len(world.items("start")) == 110
+    assert world.show(instance_id)["status"] == "completed"
 
 
 def test_workers_that_die_now_and_then_stop_nobody(world):

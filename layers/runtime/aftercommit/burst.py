@@ -149,6 +149,8 @@ class Burst:
 
     def _stop_killer(self) -> None:
         """Count the activity that keeps ending its workers as raised, so that its policy applies."""
+        if self.pending.has_rows:
+            self._commit_step()  # what was decided before may fill a transaction by itself
         execution = self.state.executions[self.state.ready[0]]
         self.apply(self._raised(execution, self._worker_died(), started_at=""))
         self._finish_agenda()
