@@ -8,7 +8,7 @@ and publishing takes over or removes those of the version before.
 from aftercommit import clock
 from aftercommit.bodies import body_of
 from aftercommit.definition import Definition
-from aftercommit.errors import MalformedRowError
+from aftercommit.errors import MalformedRowError, NewerFormError
 from aftercommit.ids import derive_id
 from aftercommit.intentions import intend_occurrence
 from aftercommit.jsons import Json
@@ -88,7 +88,7 @@ def _list_armed(owner: str, definition_id: str) -> dict[str, dict[str, Json]]:
 def _body(item: ItemRow) -> dict[str, Json]:
     try:
         return body_of(item)
-    except MalformedRowError:
+    except (MalformedRowError, NewerFormError):
         return {}
 
 

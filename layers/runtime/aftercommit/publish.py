@@ -22,6 +22,7 @@ from aftercommit.errors import (
     ContentionError,
     DefinitionRefusedError,
     InputRefusedError,
+    NewerFormError,
     NotFoundError,
     RefusedError,
 )
@@ -115,16 +116,21 @@ def _start_writes(owner: str, definition_id: str, now: Version, before: Version)
 
 
 def _find_version(owner: str, definition_id: str, version: int | None) -> Version:
+    """Return the version that goes, with its trigger rows; without them if it cannot be read.
+
+    It goes all the same, be it damaged or of newer code than this, which has come back: the pointer goes by
+    its number, and the times that it has armed are found by its name. Trigger rows that are left behind
+    start nothing, and go when code that can read it has published it again, and replaces it.
+    """
     if version is None:
         return None, []
     try:
         definition = load_definition(owner, definition_id, version)
         return definition, triggers_of(owner, definition)
-    except RefusedError as error:
-        # It can be replaced or taken back all the same: its rows, left in excess, are passed over.
+    except (RefusedError, NewerFormError) as error:
         logger.warning(
             "start points left behind",
-            extra={"definition_id": definition_id, "version": version, "reason": error.message},
+            extra={"definition_id": definition_id, "version": version, "reason": str(error)},
         )
         return None, []
 
