@@ -1,6 +1,7 @@
 """The newer build's e2e_workflows/releases.py: version 2 of each tree, a new activity, a new activity type.
 
-The new type stands for a newer runtime: code that lacks it cannot read the tree that names it.
+The new type stands for a newer runtime: code that lacks it cannot read the trees that name it. A rollback
+leaves the one as it is (napping), and publishes its own version over the other (ringing).
 """
 
 from e2e_workflows.steps import note_effect
@@ -78,5 +79,5 @@ napping = Workflow(
     ),
     output={"version": 1},
 )
-ringing = Workflow("ringing", version=2, root=Event("ring"))
+ringing = Workflow("ringing", version=2, root=Sequence(Event("ring", starts=True), Nap(1)))
 chiming = Workflow("chiming", version=2, root=Delay(1))

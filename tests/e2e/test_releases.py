@@ -1,8 +1,9 @@
 """Two builds of one stack, deployed over each other while workflows run, and at work side by side.
 
-The newer build has a version 2 of two trees, with other steps, an activity that the older code lacks, and a
-workflow with an activity type that the older runtime lacks (newer_releases.py). It is deployed over the
-older, the older over it (a rollback), and it once more, while a caller starts instances all the time.
+The newer build has a version 2 of most trees, with other steps, an activity that the older code lacks, and an
+activity type that the older runtime lacks (newer_releases.py): in a workflow of its own, and in a version 2
+that the rollback publishes over. It is deployed over the older, the older over it (a rollback), and it once
+more, while a caller starts instances all the time.
 
 Shown: whichever build meets an instance goes on with it, in the version that it started on; nothing is lost
 or doubled; what the older code cannot do waits for the newer. Not shown by these deploys: a sandbox of the
@@ -110,6 +111,16 @@ class Releases:
             name for name in ("ringing", "chiming") if self.api.get(f"/workflows/{name}").json()["triggers"]
         ]
 
+    def ring(self, version):
+        """Tell the event at which `ringing` starts, and wait for what it starts of a version."""
+        assert self.api.post("/events/ring", {}).status == 202
+        await_that(lambda: version in self.rung(), explain=self.stack.describe_failures)
+
+    def rung(self):
+        """Return the versions of what has started so, first to last."""
+        listed = self.api.get("/instances?definition_id=ringing").json()["instances"]
+        return [each["version"] for each in reversed(listed)]
+
     def hold(self, workflow, version):
         """Start instances that wait for their release."""
         orders = [f"{workflow}-{version}-{number}" for number in range(EACH)]
@@ -163,8 +174,10 @@ def releases(api, stack, builds):
         told.release("released", 1)
         told.hold("released", 2)
         told.hold("napping", 1)
+        told.ring(2)
         told.deploy("old")
         told.caller.await_more(1)
+        told.ring(1)
         told.release("released", 2)
         told.release("napping", 1)
         told.await_incidents("released", 2)
@@ -210,7 +223,13 @@ def test_an_update_and_a_rollback_lose_and_double_nothing_of_what_runs_meanwhile
 
 
 def test_a_rollback_brings_back_what_starts_by_itself(releases):
-    assert releases.starting == {"old": ["ringing", "chiming"], "new": []}
+    assert releases.starting == {"old": ["ringing", "chiming"], "new": ["ringing"]}
+
+
+def test_a_rollback_publishes_over_a_version_that_the_older_runtime_cannot_read(api, releases):
+    assert releases.rung() == [2, 1], "what the newer version has left behind started nothing"
+    for each in api.get("/instances?definition_id=ringing").json()["instances"]:
+        assert api.await_end(each["instance_id"])["status"] == "completed"
 
 
 def test_newer_code_ends_what_has_started_on_the_version_before(releases, whole):
