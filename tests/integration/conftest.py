@@ -1,5 +1,7 @@
 """Fresh tables and queues for each test, made from what template.yaml declares."""
 
+import itertools
+
 import pytest
 from moto import mock_aws
 
@@ -114,3 +116,10 @@ def stored(world, set_environment, faults):
     faults.watch("s3")
     world.publish(child, parent, one)
     return world
+
+
+@pytest.fixture
+def derived_ids(monkeypatch):
+    """Let random ids be the same each time: keys are made of them."""
+    numbers = itertools.count()
+    monkeypatch.setattr("ulid.ULID", lambda: f"01KXE{next(numbers):021}")

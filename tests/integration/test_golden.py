@@ -1,16 +1,7 @@
 """Stored rows and messages of every released form still load, and today's writers write the newest form.
 
-After a change of the stored form that is meant, and that still reads the old one, write a new folder beside
-the old ones, under the next number:
-
-    AFTERCOMMIT_GOLDEN=tests/golden/v2 pytest tests/integration/test_golden*.py
-
-The rows are those of a small deployment in the middle of its work, so that loading them means going on.
+How the files are made anew: golden.py.
 """
-
-import json
-import os
-from pathlib import Path
 
 import pytest
 
@@ -24,18 +15,23 @@ from aftercommit import (
     SetVariable,
     Step,
     Workflow,
-    aws,
     var,
 )
 from aftercommit import inputs as given_inputs
 from aftercommit.queue import Message, read_message
 from tests.integration.faults import Crash
-from tests.integration.world import behaviours, effects, raw_rows
+from tests.integration.golden import (
+    NEWEST,
+    masked,
+    of_every_version,
+    put_rows,
+    read_golden,
+    take_rows,
+    write_golden_if_asked,
+)
+from tests.integration.world import behaviours, effects
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-VERSIONS = sorted((path for path in GOLDEN.iterdir() if path.is_dir()), key=lambda path: int(path.name[1:]))
 TABLES = ("DefinitionsTable", "InstancesTable", "OutboxTable")
-RANDOM = ("nonce", "lease_token", "secret")  # what differs from run to run
 
 child = Workflow("golden-child", inputs={"n": int}, root=Sequence(), output={"n": given_inputs.n})
 faulty = Workflow("golden-faulty", root=Sequence(SetVariable("x", 1), Fault("no stock", code="Stock")))
@@ -106,41 +102,11 @@ def write_rows(world):
     for _ in range(4):
         world.handle_item(_dispatch_of(world, "forgetting"))
     start("golden-parent", "born", run=False, n=6, text="short")
-    return {
-        table: sorted(raw_rows(table), key=lambda row: json.dumps(row, sort_keys=True)) for table in TABLES
-    }
+    return take_rows(TABLES)
 
 
 def _dispatch_of(world, owner_id, command="start"):
     return next(row for row in world.items(command) if owner_id in (row.owner_id, row.instance_id))
-
-
-def masked(tables):
-    """Return rows without what is random, their JSON texts read."""
-    return {
-        table: sorted(
-            (
-                {
-                    name: "random" if name in RANDOM else _read(next(iter(value.items())))
-                    for name, value in row.items()
-                }
-                for row in rows
-            ),
-            key=lambda row: json.dumps(row, sort_keys=True),
-        )
-        for table, rows in tables.items()
-    }
-
-
-def _read(typed):
-    kind, value = typed
-    if kind == "S" and value[:1] in ("{", "["):
-        return [kind, json.loads(value)]
-    return [kind, value]
-
-
-def read_golden(folder, name):
-    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(autouse=True)
@@ -150,23 +116,15 @@ def _deployed_settings(set_environment):
 
 def test_todays_writers_write_the_newest_golden_rows(world):
     rows = write_rows(world)
-    wanted = os.environ.get("AFTERCOMMIT_GOLDEN")
-    if wanted:
-        folder = Path(wanted)
-        folder.mkdir(parents=True, exist_ok=True)
-        texts = [each.to_text() for each in MESSAGES]
-        for name, value in (("rows", rows), ("messages", texts)):
-            text = json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
-            (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-        pytest.skip(f"wrote {folder}")
-    assert masked(rows) == masked(read_golden(VERSIONS[-1], "rows"))
+    write_golden_if_asked(rows=rows, messages=[each.to_text() for each in MESSAGES])
+    assert masked(rows) == masked(read_golden(NEWEST, "rows"))
 
 
 def test_todays_messages_are_the_newest_golden_ones():
-    assert [each.to_text() for each in MESSAGES] == read_golden(VERSIONS[-1], "messages")
+    assert [each.to_text() for each in MESSAGES] == read_golden(NEWEST, "messages")
 
 
-@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+@of_every_version
 def test_golden_messages_still_read(folder):
     for text in read_golden(folder, "messages"):
         message = read_message(text)
@@ -174,11 +132,9 @@ def test_golden_messages_still_read(folder):
         assert message.instance_id or (message.owner_id and message.item_id)
 
 
-@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+@of_every_version
 def test_a_deployment_of_golden_rows_goes_on(world, folder):
-    for table, rows in read_golden(folder, "rows").items():
-        for row in rows:
-            aws.client("dynamodb").put_item(TableName=table, Item=row)
+    put_rows(read_golden(folder, "rows"))
     for instance_id in ENDINGS:
         assert world.show(instance_id)["instance_id"] == instance_id
     world.settle(1_000)
@@ -190,18 +146,3 @@ def test_a_deployment_of_golden_rows_goes_on(world, folder):
     assert world.show("large")["output"] == {"n": 2}
     [failed] = world.show("forgetting")["dispatches"]
     assert (failed["status"], failed["attempts"]) == ("failed", 4)
-
-
-@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
-def test_golden_rows_are_of_every_kind(folder):
-    rows = read_golden(folder, "rows")
-    kinds = {row["row"]["S"].partition("#")[0] for table in TABLES[:2] for row in rows[table]}
-    assert kinds == {"published", "version", "head", "revision", "snapshot", "incident"}
-    items = {(row["command"]["S"], row["status"]["S"]) for row in rows["OutboxTable"]}
-    assert items == {
-        ("start", "undone"),
-        ("start", "done"),
-        ("start", "failed"),
-        ("resume", "undone"),
-        ("resume", "done"),
-    }

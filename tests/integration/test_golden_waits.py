@@ -1,12 +1,4 @@
-"""Golden rows of what waits: bookmarks, triggers, stimuli, timers, tasks, cancels, all midway.
-
-Written and loaded as those of test_golden.py, and by the same variable; together they hold every command.
-"""
-
-import itertools
-import json
-import os
-from pathlib import Path
+"""Golden rows of what waits: bookmarks, triggers, stimuli, timers, tasks, cancels, all midway."""
 
 import pytest
 
@@ -27,17 +19,22 @@ from aftercommit.cancel import cancel
 from aftercommit.deliver_events import deliver_events
 from aftercommit.events import Event as Event_
 from aftercommit.events import event_put
-from aftercommit.model import _COMMANDS
 from aftercommit.operations import name_stimulus, read_stimulus_id, replay, resume_by_token
 from aftercommit.publish import put_draft
 from aftercommit.settings import settings
-from aftercommit.statuses import ItemCommand
 from aftercommit.tables import HeadRow
-from tests.integration.test_golden import GOLDEN, VERSIONS, masked, read_golden
+from tests.integration.golden import (
+    NEWEST,
+    masked,
+    of_every_version,
+    put_rows,
+    read_golden,
+    take_rows,
+    write_golden_if_asked,
+)
 from tests.integration.waits import looper, racer, send, sleeper, starter, tasker, teller, waiter
-from tests.integration.world import STARTED_AT, behaviours, effects, raw_rows
+from tests.integration.world import STARTED_AT, behaviours, effects
 
-TABLES = ("DefinitionsTable", "InstancesTable", "OutboxTable", "BookmarksTable", "TriggersTable")
 LOADED_AT = STARTED_AT + 700
 
 stepper = Workflow("stepper", root=Sequence(Step("act", name="one"), Step("act", name="two")))
@@ -69,13 +66,6 @@ ENDINGS = {
     "single": "completed",
     "many": "completed",
 }
-
-
-@pytest.fixture
-def derived_ids(monkeypatch):
-    """Let random ids be the same each time: keys are made of them."""
-    numbers = itertools.count()
-    monkeypatch.setattr("ulid.ULID", lambda: f"01KXE{next(numbers):021}")
 
 
 def write_rows(world, monkeypatch):
@@ -121,7 +111,7 @@ def write_rows(world, monkeypatch):
     put = event_put(told, table="OutboxTable")["Put"]
     aws.client("dynamodb").put_item(TableName=put["TableName"], Item=put["Item"])
     start("teller", "telling")  # an open stimulus that one of the waiters takes
-    return {table: raw_rows(table) for table in TABLES}
+    return take_rows()
 
 
 def handle_undone(world, command):
@@ -132,9 +122,7 @@ def handle_undone(world, command):
 
 
 def load(world, folder):
-    for table, rows in read_golden(folder, "waits").items():
-        for row in rows:
-            aws.client("dynamodb").put_item(TableName=table, Item=row)
+    put_rows(read_golden(folder, "waits"))
     world.clock.at = LOADED_AT
 
 
@@ -145,19 +133,11 @@ def _deployed_settings(set_environment):
 
 def test_todays_writers_write_the_newest_golden_rows_of_waits(world, monkeypatch, derived_ids):
     rows = write_rows(world, monkeypatch)
-    if wanted := os.environ.get("AFTERCOMMIT_GOLDEN"):
-        ordered = {
-            table: sorted(each, key=lambda row: json.dumps(row, sort_keys=True))
-            for table, each in rows.items()
-        }
-        text = json.dumps(ordered, indent=1, ensure_ascii=False, sort_keys=True)
-        Path(wanted).mkdir(parents=True, exist_ok=True)
-        (Path(wanted) / "waits.json").write_text(text + "\n", encoding="utf-8")
-        pytest.skip(f"wrote {wanted}")
-    assert masked(rows) == masked(read_golden(VERSIONS[-1], "waits"))
+    write_golden_if_asked(waits=rows)
+    assert masked(rows) == masked(read_golden(NEWEST, "waits"))
 
 
-@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+@of_every_version
 def test_a_deployment_that_waits_goes_on_from_golden_rows(world, folder):
     load(world, folder)
     for instance_id in ENDINGS:
@@ -191,32 +171,3 @@ def test_a_deployment_that_waits_goes_on_from_golden_rows(world, folder):
         len(by_definition["ticking"]),
     )
     assert replay("default", *read_stimulus_id(name_stimulus(dead.owner_id, dead.item_id)))
-
-
-@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
-def test_golden_rows_hold_every_command_and_every_kind_of_row(folder):
-    waits, others = read_golden(folder, "waits"), read_golden(folder, "rows")
-    instances = waits["InstancesTable"] + others["InstancesTable"]
-    kinds = {
-        each["command"]["kind"]
-        for row in instances
-        if "commands" in row
-        for each in json.loads(row["commands"]["S"])
-    }
-    assert kinds == set(_COMMANDS)
-    items = waits["OutboxTable"] + others["OutboxTable"]
-    assert {row["command"]["S"] for row in items} == {each.value for each in ItemCommand}
-    assert {row["command"]["S"] for row in items if row["status"]["S"] == "undone"} == {
-        each.value for each in ItemCommand
-    }
-    assert all(waits[table] for table in TABLES)
-    assert {row["row"]["S"].partition("#")[0] for row in waits["DefinitionsTable"]} == {
-        "draft",
-        "published",
-        "version",
-    }
-
-
-def test_every_golden_folder_has_all_files():
-    names = [{path.name for path in folder.iterdir()} for folder in VERSIONS]
-    assert all(each == {"rows.json", "messages.json", "waits.json"} for each in names), GOLDEN
