@@ -50,7 +50,7 @@ def order(name: str, **more: Any) -> Event:
 
 def keys() -> list[tuple[str, str]]:
     """Return the keys of all events, in no order of time."""
-    rows = [row for row in raw_rows(settings().outbox_table) if row["command"] == {"S": "event"}]
+    rows = [row for row in raw_rows(settings().outbox_table) if row.get("command") == {"S": "event"}]
     return sorted((row["owner_key"]["S"], row["item_id"]["S"]) for row in rows)
 
 
