@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -70,7 +70,7 @@ def installed(world: Any, overrides: dict[str, str] | None = None) -> Iterator[N
         mock.patch.dict(os.environ, {**ENVIRONMENT, **(overrides or {})}),
         mock.patch.object(aws, "client", world.client),
         mock.patch.object(log.logger._logger, "disabled", new=True),
-        mock.patch.object(log, "single_metric", return_value=nullcontext()),
+        mock.patch.object(log, "_put"),
         mock.patch.object(clock.clock, "now", world.local_now),
         mock.patch.object(ids, "secrets", _SeededSecrets(world.random_ids)),
         mock.patch.object(clock.clock, "sleep", world.sleep),

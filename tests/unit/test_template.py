@@ -205,14 +205,6 @@ ROOT = Path(__file__).parents[2]
 ALARMS = of_type("AWS::CloudWatch::Alarm")
 
 
-def own_metrics():
-    """Return the metrics that the runtime puts, by reading its source."""
-    source = "\n".join(each.read_text() for each in (ROOT / "layers/runtime/aftercommit").rglob("*.py"))
-    return set(re.findall(r'\b(?:count|gauge)\(\s*"(\w+)"', source)) | set(
-        re.findall(r'_?tell(?:_item)?\("[^"]+", "(\w+)"', source)
-    )
-
-
 def test_every_alarm_has_a_section_that_says_what_to_do():
     text = (ROOT / "docs/operating.md").read_text()
     told = set(re.findall(r"\w+Alarm\b", "\n".join(re.findall(r"^### (.+)$", text, re.MULTILINE))))
@@ -251,26 +243,6 @@ def test_what_a_restore_leaves_out_is_set_by_hand_as_the_template_has_it():
     )
     assert f"AttributeName={lived['AttributeName']} " in text
     assert f"StreamViewType={streamed['StreamViewType']} " in text
-
-
-def test_every_metric_is_told_and_those_that_alarms_and_dashboard_show_are_put():
-    text = (ROOT / "docs/operating.md").read_text()
-    assert {name for name in own_metrics() if f"`{name}`" not in text} == set()
-    body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]
-    widgets = json.loads(re.sub(r"\$\{[^}]+\}", "x", body))["widgets"]
-    shown, namespace = set(), ""
-    for widget in widgets:
-        for metric in widget["properties"]["metrics"]:
-            namespace = metric[0] if metric[0] not in (".", "...") else namespace
-            if namespace == "Aftercommit/x":
-                shown.add(metric[1])
-    watched = {
-        each["Properties"]["MetricName"]
-        for each in ALARMS.values()
-        if "Aftercommit" in str(each["Properties"]["Namespace"])
-    }
-    assert shown | watched <= own_metrics()
-    assert watched
 
 
 def test_alarms_can_be_left_out_and_tell_whom_the_parameter_names():
