@@ -9,8 +9,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit.api import definitions, instances, starts, stimuli
 from aftercommit.api.answers import answer_json, describe
+from aftercommit.api.routing import ids_of_request
 from aftercommit.errors import MethodNotAllowedError, RefusedError, TryLaterError
-from aftercommit.log import logger
+from aftercommit.log import about, logger, tell_failure
 from aftercommit.publish import load_workflows
 from aftercommit.requests import check_path
 from aftercommit.settings import settings
@@ -22,7 +23,8 @@ app = APIGatewayHttpResolver()
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer a request."""
-    answer: dict[str, Any] = app.resolve(event, context)
+    with about():  # no id that is added for this request outlives it
+        answer: dict[str, Any] = app.resolve(event, context)
     return answer
 
 
@@ -52,9 +54,9 @@ def no_route(_: RouteNotFoundError) -> Response[str]:
 
 
 @app.exception_handler(Exception)
-def failed(_: Exception) -> Response[str]:
+def failed(error: Exception) -> Response[str]:
     """Log what happened, and say no more than that something did."""
-    logger.exception("request failed")
+    tell_failure("request failed", error)
     return _error(500, "internal", "something went wrong; the log has the details")
 
 
@@ -65,7 +67,14 @@ def bound_path(resolver: APIGatewayHttpResolver, next_middleware: NextMiddleware
     return response
 
 
-app.use(middlewares=[bound_path])
+def tell_ids(resolver: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
+    """Have every line of the request bear its tenant, and the ids in its path."""
+    logger.append_keys(**ids_of_request(resolver.current_event))
+    response: Response[str] = next_middleware(resolver)
+    return response
+
+
+app.use(middlewares=[bound_path, tell_ids])
 for subject in (definitions, starts, instances, stimuli):
     app.include_router(subject.routes)
 

@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit.deliver import deliver
-from aftercommit.log import logger
+from aftercommit.log import logger, tell_failure
 
 
 @logger.inject_lambda_context
@@ -25,6 +25,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         sent = deliver(keys)
         logger.info("delivered", extra={"records": len(keys), "sent": sent})
-    except Exception:  # noqa: BLE001 - a raise would block the shard
-        logger.exception("delivery left to the sweep", extra={"records": len(keys)})
+    except Exception as error:  # noqa: BLE001 - a raise would block the shard
+        tell_failure("delivery left to the sweep", error, records=len(keys))
     return {"batchItemFailures": []}

@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aftercommit import clock
 from aftercommit.deliver_events import deliver_events
-from aftercommit.log import logger
+from aftercommit.log import logger, tell_failure
 
 
 @logger.inject_lambda_context
@@ -26,6 +26,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         sent = deliver_events(keys, until=until)
         logger.info("delivered events", extra={"events": len(keys), "sent": sent})
-    except Exception:  # noqa: BLE001 - a raise would block the shard
-        logger.exception("events left to the sweep", extra={"events": len(keys)})
+    except Exception as error:  # noqa: BLE001 - a raise would block the shard
+        tell_failure("events left to the sweep", error, events=len(keys))
     return {"batchItemFailures": []}

@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from aftercommit.log import logger
+from aftercommit.log import logger, tell_failure
 from aftercommit.publish import publish_workflows
 from aftercommit.settings import settings
 
@@ -21,8 +21,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         if event["RequestType"] != "Delete":  # instances outlive the stack, and need their definitions
             publish_workflows(settings().workflows_module)
     except Exception as error:  # noqa: BLE001 - CloudFormation waits for an answer, whatever happened
-        logger.exception("not published")
+        # Here the text may be told, too: it speaks of definitions and settings, there are no inputs yet.
         status, reason = "FAILED", f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS_MAX]
+        tell_failure("not published", error, reason=reason)
     _answer(event, status, reason)
 
 

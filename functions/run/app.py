@@ -24,12 +24,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     worker = Worker(clock.now() + context.get_remaining_time_in_millis() / 1000)
 
     def serve(record: SQSRecord) -> None:
-        try:
-            trace_header = record.attributes.aws_trace_header
-            handle(record.body, worker, message_id=record.message_id, trace_header=trace_header)
-        except Exception:
-            logger.exception("command failed", extra={"message_id": record.message_id})
-            raise
+        trace_header = record.attributes.aws_trace_header
+        handle(record.body, worker, message_id=record.message_id, trace_header=trace_header)
 
     response: dict[str, Any] = process_partial_response(
         event=event, record_handler=serve, processor=processor, context=context

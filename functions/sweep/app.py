@@ -4,7 +4,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from aftercommit.log import logger
+from aftercommit.log import logger, tell_failure
 from aftercommit.queue import send_tick
 from aftercommit.settings import settings
 from aftercommit.sweep import sweep
@@ -27,5 +27,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 def _tick(delay_seconds: int) -> None:
     try:
         send_tick(delay_seconds)
-    except Exception:  # noqa: BLE001 - a pass that was not asked for is no reason to miss this one
-        logger.exception("tick not sent")
+    except Exception as error:  # noqa: BLE001 - a pass that was not asked for is no reason to miss this one
+        tell_failure("tick not sent", error)

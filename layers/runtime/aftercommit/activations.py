@@ -9,7 +9,7 @@ from pynamodb.exceptions import PynamoDBException
 
 from aftercommit.definition import Definition
 from aftercommit.errors import ActivationRefusedError, ConditionFailedError, ContentionError, TryLaterError
-from aftercommit.log import logger
+from aftercommit.log import ids_of, logger, reason_of
 from aftercommit.statuses import InstanceStatus
 from aftercommit.tables import ActivationRow, HeadRow, key_of, split_key
 from aftercommit.writes import Check, Put, Write, commit
@@ -93,4 +93,4 @@ def release_activation(head: HeadRow) -> None:
     try:
         ActivationRow(head.activation_key, _ROW).delete(condition=own)
     except PynamoDBException as error:
-        logger.info("activation left", extra={"instance_id": head.instance_id, "reason": str(error)})
+        logger.info("activation left", extra={**ids_of(head), "reason": reason_of(error)})

@@ -54,7 +54,7 @@ def refuse(item: ItemRow, failure: Failure, *, counts: bool = True) -> bool:
     uncounted = still(ItemRow.attempts, item.attempts)  # closes: the same attempt counted twice
     condition = undone & uncounted & _as_read(item)
     commit([Update("attempt", ItemRow(item.owner_key, item.item_id), actions, condition)])
-    tell_item("attempt refused", "AttemptsRefused", item, told_of(failure))
+    tell_item("attempt refused", "AttemptsRefused", item, failure.type)
     return False
 
 
@@ -135,7 +135,10 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         if fewer is None:
             raise
         commit(fewer)
-    tell_item("item given up", "ItemsGivenUp", item, told_of(failure))
+    if item.command == ItemCommand.STIMULUS.value:
+        tell_item("dead letter", "DeadLetters", item, failure.type)
+    else:
+        tell_item("item given up", "ItemsGivenUp", item, failure.type)
 
 
 def give_up_if_undone(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> bool:
@@ -189,4 +192,4 @@ def leave_to_newer(item: ItemRow, reason: str) -> None:
         commit([Update("leave", ItemRow(item.owner_key, item.item_id), actions, same & unclaimed)])
     except ConditionFailedError:
         return
-    tell_item("left to newer code", "LeftToNewerCode", item, told_of(Failure("NewerFormError", reason)))
+    tell_item("left to newer code", "LeftToNewerCode", item, reason)

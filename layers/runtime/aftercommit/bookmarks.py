@@ -9,7 +9,7 @@ from pynamodb.exceptions import PynamoDBException
 from aftercommit import clock
 from aftercommit.ids import derive_id
 from aftercommit.jsons import Json, canonical
-from aftercommit.log import logger
+from aftercommit.log import logger, reason_of
 from aftercommit.model import Bookmark
 from aftercommit.tables import BookmarkRow, key_of
 from aftercommit.writes import Put
@@ -55,5 +55,5 @@ def remove_row(row: BookmarkRow) -> None:
         row.delete()
     except PynamoDBException as error:
         logger.warning(
-            "bookmark row not removed", extra={"bookmark_id": row.bookmark_id, "reason": str(error)}
+            "bookmark row not removed", extra={"bookmark_id": row.bookmark_id, "reason": reason_of(error)}
         )

@@ -22,7 +22,7 @@ from aftercommit.errors import (
 from aftercommit.functions import NO_RETRY, ActivityContext, Retry, failure_of, find_function
 from aftercommit.instances import Held, find_head, lease, load_leased, release
 from aftercommit.limits import BURST_COMMANDS_BYTES_MAX, LEASE_MARGIN_SECONDS
-from aftercommit.log import count, logger
+from aftercommit.log import about, count, logger, reason_of
 from aftercommit.model import (
     Abort,
     Bookmark,
@@ -93,6 +93,7 @@ class Burst:
         self.applied: bool = False
         head = self.held.head
         ids = {
+            "tenant": head.tenant,
             "instance_id": head.instance_id,
             "definition_id": head.definition_id,
             "correlation_id": self.state.correlation_id,
@@ -100,9 +101,9 @@ class Burst:
         }
         # The item that it sees through: a resume, say; of a child that is run, its dispatch.
         caused_by = str(ack.row.item_id) if ack else head.parent_item_id  # type: ignore[attr-defined]
-        searched = {**ids, "tenant": head.tenant, "item_id": caused_by}
+        searched = {**ids, "item_id": caused_by}
         with (
-            logger.append_context_keys(**ids),
+            about(**ids),
             traces.subsegment(head.definition_id, annotations=searched) as self.subsegment,
         ):
             try:
@@ -197,7 +198,7 @@ class Burst:
                     message = Message(tenant, owner_id=stimulus_id, item_id=last.item_id)
                     send([Sending(message, trace=last.trace)])
         except Exception as error:  # noqa: BLE001 - the commit stands, and the sweep comes
-            logger.warning("early stimuli not looked for", extra={"reason": str(error)})
+            logger.warning("early stimuli not looked for", extra={"reason": reason_of(error)})
 
     def _goes_on(self) -> bool:
         return bool(self.state.ready) and not self.state.status.ended
@@ -268,7 +269,7 @@ class Burst:
             "attempt": context.attempt,
         }
         with (
-            logger.append_context_keys(**ids),
+            about(**ids),
             traces.subsegment(step.activity, under=self.subsegment, metadata=ids) as shown,
         ):
             try:
@@ -288,11 +289,11 @@ class Burst:
         )
         if retry_at is None:
             # The kind of error alone: its message may have inputs in it.
-            ids = {"activity_id": execution.activity_id, "execution_id": execution.execution_id}
-            logger.warning("step given up", extra={**ids, "reason": failure.type})
+            told = {"activity_id": execution.activity_id, "execution_id": execution.execution_id}
+            logger.warning("step given up", extra={**told, "reason": failure.type})
             count("StepsGivenUp")
-        told = clock.to_text(retry_at) if retry_at is not None else None
-        return Raise(execution.execution_id, failure, told, started_at)
+        again_at = clock.to_text(retry_at) if retry_at is not None else None
+        return Raise(execution.execution_id, failure, again_at, started_at)
 
     def _policy(self, execution: Execution) -> Retry:
         step = self._step(execution)
@@ -311,11 +312,11 @@ def apply_item(item: ItemRow, command: Command, worker: Worker) -> None:
     try:
         head = lease(item.tenant, item.instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=True)
     except InstanceEndedError as error:
-        drop(item, str(error))  # nothing waits any more
+        drop(item, reason_of(error))  # nothing waits any more
         return
     except NotFoundError as error:
         if _may_have_gone(item):
-            drop(item, str(error))
+            drop(item, reason_of(error))
         else:
             give_up_if_undone(item, failure_of(error))  # its instance is gone (a table restored alone)
         return

@@ -28,7 +28,7 @@ from aftercommit.instances import find_head, load_unleased
 from aftercommit.intentions import intend_cancels_of
 from aftercommit.jsons import Json
 from aftercommit.limits import COMMIT_INTENTIONS_MAX
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger
 from aftercommit.model import Cancel, Intention
 from aftercommit.outbox import ack, drop, item_put, settle, tell_withdrawn, walk_parts, withdrawal
 from aftercommit.queue import Message, Sending, send
@@ -66,7 +66,7 @@ def cancel(tenant: str, instance_id: str, reason: str, *, ack: Update | None = N
             if isinstance(error, ItemSettledError):
                 raise
             continue  # it went on meanwhile: decide again on what it has become
-        logger.info("instance cancelled", extra={"instance_id": instance_id, "reason": reason})
+        logger.info("instance cancelled", extra={**ids_of(head), "reason": reason})
         count("InstancesCancelled")
         return True
     raise ContentionError(f"instance {instance_id} went on faster than it could be cancelled")

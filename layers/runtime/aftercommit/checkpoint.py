@@ -19,7 +19,7 @@ from aftercommit.ids import derive_event_owner, new_token
 from aftercommit.incidents import incident_put
 from aftercommit.instances import SNAPSHOT, Held, leases_of, snapshot_writes
 from aftercommit.jsons import Json, dumps
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger, reason_of
 from aftercommit.model import Bookmark, Command, Decision, Incident, Intention, command_to_json
 from aftercommit.outbox import item_put
 from aftercommit.payloads import Payloads, remove_payload
@@ -152,8 +152,8 @@ def _commit_head(held: Held, pending: Pending, fence: Condition, due_at: float |
     if status == InstanceStatus.FAULTED:
         # The kind of failure alone: its message may have inputs in it.
         failure = held.state.failure
-        told = {"instance_id": held.head.instance_id, "reason": failure.type if failure else None}
-        logger.warning("instance faulted", extra=told)
+        told = {**ids_of(held.head), "correlation_id": held.state.correlation_id}
+        logger.warning("instance faulted", extra={**told, "reason": failure.type if failure else None})
         count("InstancesFaulted")
     if status.ended:
         # After the commit: before, another could begin beside one that goes on after all. A death in between
@@ -271,5 +271,7 @@ def _remove_old_snapshot(held: Held, puts: list[Put], payloads: Payloads) -> Non
         try:
             SnapshotRow(held.head.instance_key, held.snapshot_row).delete()
         except PynamoDBException as error:  # what was committed stands all the same
-            logger.warning("old snapshot not removed", extra={"reason": str(error)})
+            logger.warning(
+                "old snapshot not removed", extra={**ids_of(held.head), "reason": reason_of(error)}
+            )
     held.snapshot_row = str(puts[0].row.row) if puts else None  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
 from aftercommit.jsons import Json, dumps, size_of
 from aftercommit.limits import LEASE_MARGIN_SECONDS, told_bytes, value_bytes_max
-from aftercommit.log import logger
+from aftercommit.log import ids_of, logger, reason_of
 from aftercommit.queue import Message, Sending, known_channel, queue_url_of, send
 from aftercommit.run import run
 from aftercommit.schema import check_inputs
@@ -139,9 +139,8 @@ def execute(request: StartRequest, *, deadline: float) -> str:
     try:
         Burst(head_of(writes), worker).run()
     except (OvertakenError, TryLaterError) as error:  # the instance is there, and the sweep goes on with it
-        logger.info(
-            "execution went on elsewhere", extra={"instance_id": birth.instance_id, "reason": str(error)}
-        )
+        told = {"tenant": birth.tenant, "instance_id": birth.instance_id, "reason": reason_of(error)}
+        logger.info("execution went on elsewhere", extra=told)
     return birth.instance_id
 
 
@@ -175,8 +174,7 @@ def _hint(request: StartRequest, instance_id: str) -> Sending:
 def _hurry(hints: list[Sending]) -> None:
     for hint, failed in zip(hints, send(hints), strict=True):
         if failed:  # the caller's 202 holds all the same: the sweep finds what is pending
-            told = {"instance_id": hint.message.instance_id, "reason": str(failed)}
-            logger.warning("hint not sent", extra=told)
+            logger.warning("hint not sent", extra={**ids_of(hint.message), "reason": reason_of(failed)})
 
 
 def _prepare(request: StartRequest) -> Birth:

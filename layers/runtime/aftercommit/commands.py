@@ -18,11 +18,12 @@ from aftercommit.errors import (
     MalformedRowError,
     NewerFormError,
     OvertakenError,
+    RefusedError,
     UnreadableInstanceError,
 )
 from aftercommit.instances import find_head
 from aftercommit.join import join
-from aftercommit.log import count, logger
+from aftercommit.log import about, count, ids_of, logger, reason_of, tell_failure
 from aftercommit.outbox import find_item
 from aftercommit.queue import Message, Sending, known_channel, postpone, read_message, send
 from aftercommit.queue import set_aside as set_message_aside
@@ -45,34 +46,42 @@ _COMMANDS: dict[str, Callable[[ItemRow, Worker], None]] = {
 
 
 def handle(text: str, worker: Worker, *, message_id: str = "", trace_header: str | None = None) -> None:
-    """Serve one message body. What cannot be read goes to the dead-letter queue, with its reason logged.
+    """Serve one message body. What cannot be read goes to the dead-letter queue, with its reason.
 
     `trace_header` is the message's own. Each line names its trace: by that, the lines of what followed from a
-    traced step are found.
+    traced step are found. What nobody expected is told here, and raised.
     """
+    with about(message_id=message_id):
+        try:
+            _read_and_handle(text, worker, trace_header)
+        except Exception as error:
+            # Lambda counts no error: the message alone comes back (ReportBatchItemFailures).
+            tell_failure("command failed", error)
+            raise
+
+
+def _read_and_handle(text: str, worker: Worker, trace_header: str | None) -> None:
     try:
         message = read_message(text)
     except MalformedMessageError as error:
-        _set_aside(text, error.message, message_id)
+        _set_aside(text, error)
         return
-    asked = {"tenant": message.tenant, "owner_id": message.owner_id, "item_id": message.item_id}
-    if upstream := traces.read_header(trace_header):
-        asked["upstream_trace_id"] = upstream.root
-    with logger.append_context_keys(message_id=message_id, **asked):
-        _handle(message, worker, text, message_id)
+    upstream = traces.read_header(trace_header)
+    with about(**ids_of(message), upstream_trace_id=upstream.root if upstream else None):
+        _handle(message, worker, text)
 
 
-def _handle(message: Message, worker: Worker, text: str, message_id: str) -> None:
+def _handle(message: Message, worker: Worker, text: str) -> None:
     try:
         _serve(message, worker)
     except InstanceEndedError as error:
-        logger.info("instance ended", extra={"reason": str(error)})
+        logger.info("instance ended", extra={"reason": reason_of(error)})
     except NewerFormError as error:
         # Its head stays due, and is sent again, each time later.
-        logger.warning("left to newer code", extra={"instance_id": message.instance_id, "reason": str(error)})
+        logger.warning("left to newer code", extra={"reason": reason_of(error)})
         count("LeftToNewerCode")
     except (LeaseHeldError, OvertakenError) as error:
-        logger.info("postponed", extra={"reason": str(error)})
+        logger.info("postponed", extra={"reason": reason_of(error)})
         count("MessagesPostponed")
         postpone(message, *_way_of(message))
     except UnreadableInstanceError:
@@ -80,7 +89,7 @@ def _handle(message: Message, worker: Worker, text: str, message_id: str) -> Non
     except MalformedRowError as error:
         if message.item_id and message.owner_id:
             set_aside(key_of(message.tenant, message.owner_id), message.item_id, error.message)
-        _set_aside(text, error.message, message_id)
+        _set_aside(text, error)
 
 
 def _serve(message: Message, worker: Worker) -> None:
@@ -97,7 +106,8 @@ def _serve(message: Message, worker: Worker) -> None:
     try:
         if item.command not in _COMMANDS:
             raise NewerFormError(f"this code does not know the command {item.command!r}")  # noqa: TRY301
-        _COMMANDS[item.command](item, worker)
+        with about(**ids_of(item)):
+            _COMMANDS[item.command](item, worker)
     except NewerFormError as error:
         leave_to_newer(item, str(error))
 
@@ -112,7 +122,7 @@ def _way_of(message: Message) -> tuple[str | None, str | None]:
     return (row.channel, row.trace) if row else (None, None)
 
 
-def _set_aside(text: str, reason: str, message_id: str) -> None:
-    logger.error("message set aside", extra={"message_id": message_id, "reason": reason})
+def _set_aside(text: str, error: RefusedError) -> None:
+    logger.error("message set aside", extra={"reason": reason_of(error)})
     count("MessagesSetAside")
-    set_message_aside(text, reason)
+    set_message_aside(text, error.message)

@@ -14,7 +14,7 @@ from aftercommit.activations import release_activation
 from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
 from aftercommit.instances import find_head
 from aftercommit.limits import BATCH_WRITES_MAX
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger
 from aftercommit.outbox import drop
 from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
@@ -136,7 +136,7 @@ def _keep(head: HeadRow, until: str | None, reason: str) -> None:
     """Leave an ended instance for later, or for ever; raises ConditionFailedError if it has moved already."""
     actions = [HeadRow.due_at.set(until) if until else HeadRow.due_at.remove()]
     commit([Update("kept", HeadRow(head.instance_key, "head"), actions, _unmoved(head))])
-    logger.info("instance kept", extra={"instance_id": _id_of(head), "until": until, "reason": reason})
+    logger.info("instance kept", extra={**_ids_of(head), "until": until, "reason": reason})
 
 
 def remove_rows(head: HeadRow, until: float) -> None:
@@ -145,7 +145,7 @@ def remove_rows(head: HeadRow, until: float) -> None:
     Dying midway leaves the head, and so does `until`: the rest goes when it is due again.
     """
     if not (_remove_all(ItemRow, _items(head), until) and _remove_all(RevisionRow, _rows(head), until)):
-        logger.info("instance removed in part", extra={"instance_id": _id_of(head), "reason": "time is up"})
+        logger.info("instance removed in part", extra={**_ids_of(head), "reason": "time is up"})
         return
     release_activation(head)
     same = HeadRow.deleted_at == head.deleted_at  # closes: removed by another sweep, and its id begun anew
@@ -185,9 +185,14 @@ def _remove_all(kind: type[Row], rows: Iterator[Row], until: float) -> bool:
 
 
 def _tell(message: str, metric: str, head: HeadRow, reason: str) -> None:
-    tenant, instance_id = split_key(head.instance_key)
-    logger.info(message, extra={"tenant": tenant, "instance_id": instance_id, "reason": reason})
+    logger.info(message, extra={**_ids_of(head), "reason": reason})
     count(metric)
+
+
+def _ids_of(head: HeadRow) -> dict[str, str]:
+    # Those of the key by the key: what else stands in a row may be damaged.
+    tenant, instance_id = split_key(head.instance_key)
+    return {**ids_of(head), "tenant": tenant, "instance_id": instance_id}
 
 
 def _id_of(head: HeadRow) -> str:

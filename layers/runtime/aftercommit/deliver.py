@@ -11,7 +11,7 @@ from aftercommit.attempts import leave_to_newer, refuse
 from aftercommit.errors import MalformedRowError
 from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
-from aftercommit.log import count, logger
+from aftercommit.log import about, count, ids_of, tell_failure
 from aftercommit.outbox import claim, find_item, is_occurrence
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.set_aside import set_aside
@@ -40,27 +40,33 @@ def deliver(keys: list[tuple[str, str]]) -> int:
 
 
 def _claim(owner_key: str, item_id: str) -> ItemRow | None:
-    at = clock.now()
+    tenant, _, owner_id = owner_key.partition("#")
     try:
-        try:
-            tenant, owner_id = split_key(owner_key)
-            item = find_item(tenant, owner_id, item_id)
-        except MalformedRowError as error:
-            set_aside(owner_key, item_id, error.message)
-            return None
-        if item and item.status not in _STATUSES:
-            if item.due_at and at >= clock.from_text(item.due_at):  # else it would come first in every pass
-                leave_to_newer(item, f"this code does not know the status {item.status!r} of an item")
-            return None
-        if item is None or item.status != ItemStatus.UNDONE or not _is_for_queue(item, at):
-            return None
-        if item.sends and item.due_at and at < clock.from_text(item.due_at):
-            return None  # somebody has sent it, and its ack is not overdue yet
-        return item if claim(item, at) else None
+        with about(tenant=tenant, owner_id=owner_id, item_id=item_id):
+            return _claim_one(owner_key, item_id)
     except Exception as error:  # noqa: BLE001 - one item's failure stops no other
         # Not this item's turn to fail: it stays undone, and due.
-        logger.warning("claim failed", extra={"item_id": item_id, "reason": str(error)})
+        tell_failure("claim failed", error)
     return None
+
+
+def _claim_one(owner_key: str, item_id: str) -> ItemRow | None:
+    at = clock.now()
+    try:
+        tenant, owner_id = split_key(owner_key)
+        item = find_item(tenant, owner_id, item_id)
+    except MalformedRowError as error:
+        set_aside(owner_key, item_id, error.message)
+        return None
+    if item and item.status not in _STATUSES:
+        if item.due_at and at >= clock.from_text(item.due_at):  # else it would come first in every pass
+            leave_to_newer(item, f"this code does not know the status {item.status!r} of an item")
+        return None
+    if item is None or item.status != ItemStatus.UNDONE or not _is_for_queue(item, at):
+        return None
+    if item.sends and item.due_at and at < clock.from_text(item.due_at):
+        return None  # somebody has sent it, and its ack is not overdue yet
+    return item if claim(item, at) else None
 
 
 def _is_for_queue(item: ItemRow, at: float) -> bool:
@@ -87,4 +93,4 @@ def _record(item: ItemRow, error: Exception) -> None:
         # A stimulus becomes a dead letter for what it meets, not for a queue that is away.
         refuse(item, failure_of(error), counts=item.command != ItemCommand.STIMULUS)
     except Exception as failed:  # noqa: BLE001 - likewise
-        logger.warning("attempt not recorded", extra={"item_id": item.item_id, "reason": str(failed)})
+        tell_failure("attempt not recorded", failed, **ids_of(item))

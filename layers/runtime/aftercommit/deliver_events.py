@@ -25,7 +25,7 @@ from aftercommit.functions import failure_of
 from aftercommit.ids import derive_id
 from aftercommit.incidents import incident_put
 from aftercommit.limits import STATEMENTS_MAX
-from aftercommit.log import count, gauge, logger
+from aftercommit.log import count, gauge, logger, reason_of
 from aftercommit.model import Failure, Incident
 from aftercommit.settings import settings
 from aftercommit.sinks import Missing, Outgoing, Refusal, Sink, deployed_sinks
@@ -239,7 +239,8 @@ def _record_refusal(sink: Sink, item: EventItem, failure: Failure, at: float) ->
         IncidentRow.instance_key.does_not_exist()
     )  # closes: made by a deliverer that died before recording
     logger.warning(
-        "event refused", extra={"event_id": item.event_id, "sink": sink.name, "reason": failure.type}
+        "event refused",
+        extra={"tenant": item.tenant, "event_id": item.event_id, "sink": sink.name, "reason": failure.type},
     )
     count("EventsRefused")
     try:
@@ -247,6 +248,9 @@ def _record_refusal(sink: Sink, item: EventItem, failure: Failure, at: float) ->
     except ConditionFailedError:
         return True
     except AftercommitError as error:
-        logger.warning("incident not recorded", extra={"event_id": item.event_id, "reason": str(error)})
+        logger.warning(
+            "incident not recorded",
+            extra={"tenant": item.tenant, "event_id": item.event_id, "reason": reason_of(error)},
+        )
         return False
     return True

@@ -16,7 +16,7 @@ from aftercommit.errors import (
 from aftercommit.http_parts import METHODS, find_path_fault
 from aftercommit.instances import find_whole
 from aftercommit.jsons import Json
-from aftercommit.log import logger
+from aftercommit.log import logger, reason_of
 from aftercommit.tables import TriggerRow
 from aftercommit.triggers import find_triggers
 
@@ -71,6 +71,9 @@ def _find_response(tenant: str, instance_id: str) -> dict[str, Json] | None:
         found = find_whole(tenant, instance_id)
     except (OvertakenError, RefusedError, TryLaterError) as error:
         # The request was taken: an error now would have it sent again.
-        logger.warning("response not read", extra={"instance_id": instance_id, "reason": str(error)})
+        logger.warning(
+            "response not read",
+            extra={"tenant": tenant, "instance_id": instance_id, "reason": reason_of(error)},
+        )
         return None
     return found[1].response if found else None

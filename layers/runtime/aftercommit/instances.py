@@ -30,7 +30,7 @@ from aftercommit.ids import derive_id, derive_shard, new_token
 from aftercommit.incidents import incident_put
 from aftercommit.jsons import Json, dumps
 from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger, reason_of
 from aftercommit.model import Failure, Incident, Parent, State, command_from_json
 from aftercommit.payloads import PayloadMissingError, Payloads, read_payload
 from aftercommit.settings import settings
@@ -205,7 +205,7 @@ def release(head: HeadRow, *more: Action) -> None:
     try:
         commit([Update("release", HeadRow(head.instance_key, "head"), actions, own)])
     except (AftercommitError, PynamoDBException) as error:
-        logger.warning("lease not given back", extra={"reason": str(error)})
+        logger.warning("lease not given back", extra={**ids_of(head), "reason": reason_of(error)})
 
 
 def leases_of(head: HeadRow) -> int:
@@ -264,7 +264,8 @@ def record_unreadable(tenant: str, instance_id: str, told: str) -> None:
     )
     put = incident_put(tenant, instance_id, incident, clock.now())
     absent = IncidentRow.instance_key.does_not_exist()  # keeps the time at which it was met first
-    logger.error("instance cannot be read", extra={"instance_id": instance_id, "reason": told})
+    # What it cannot be read for is in the incident: it may name what was stored.
+    logger.error("instance cannot be read", extra={"tenant": tenant, "instance_id": instance_id})
     count("InstancesUnreadable")
     try:
         commit([Put(put.purpose, put.row, absent)])

@@ -12,7 +12,7 @@ from aftercommit.errors import ConditionFailedError
 from aftercommit.ids import part_name
 from aftercommit.joins import End, HandOver, Tally, Told, compose_batch, compose_result, judge, name_failures
 from aftercommit.jsons import Json, dumps
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger
 from aftercommit.model import Failure, Resume
 from aftercommit.outbox import find_parts, settle
 from aftercommit.places import Join, Mark
@@ -102,5 +102,5 @@ def _repair(item: ItemRow, body: dict[str, Json], index: int, part: ItemRow | No
 
 
 def _tell_damage(message: str, item: ItemRow, index: int) -> None:
-    logger.error(message, extra={"owner_id": item.owner_id, "item_id": item.item_id, "index": index})
+    logger.error(message, extra={**ids_of(item), "index": index})
     count("JoinsRepaired")

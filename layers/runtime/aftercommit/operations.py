@@ -16,7 +16,7 @@ from aftercommit.ids import derive_fingerprint, derive_id, new_instance_id, new_
 from aftercommit.intentions import begin_stimulus_id, event_name, intend_stimulus
 from aftercommit.jsons import Json, canonical, size_of
 from aftercommit.limits import INPUT_BYTES_MAX, REQUEST_DAYS
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger
 from aftercommit.model import Intention
 from aftercommit.outbox import find_item, item_put
 from aftercommit.schema import check_storable
@@ -176,8 +176,9 @@ def replay(tenant: str, stimulus_id: str, item_id: str) -> str:
     except ConditionFailedError:
         raise _replayed(find_dead_letter(tenant, stimulus_id, item_id)) from None
     new_id = name_stimulus(stimulus_id, intention.item_id)
-    told = {"owner_id": stimulus_id, "item_id": item_id, "reason": f"a caller asked for it; now {new_id}"}
-    logger.info("dead letter replayed", extra=told)
+    logger.info(
+        "dead letter replayed", extra={**ids_of(dead), "reason": f"a caller asked for it; now {new_id}"}
+    )
     count("DeadLettersReplayed")
     return new_id
 
@@ -215,6 +216,5 @@ def delete_dead_letter(tenant: str, stimulus_id: str, item_id: str) -> None:
         commit([Delete("dead letter", ItemRow(dead.owner_key, dead.item_id), dead_still)])
     except ConditionFailedError:
         raise NotFoundError("no such dead letter", field="id") from None
-    told = {"owner_id": stimulus_id, "item_id": item_id, "reason": "a caller asked for it"}
-    logger.info("dead letter removed", extra=told)
+    logger.info("dead letter removed", extra={**ids_of(dead), "reason": "a caller asked for it"})
     count("DeadLettersRemoved")

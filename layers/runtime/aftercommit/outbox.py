@@ -25,7 +25,7 @@ from aftercommit.limits import (
     QUEUE_DELAY_SECONDS_MAX,
     TRACED_CHILDREN_MAX,
 )
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger
 from aftercommit.model import Failure, Intention
 from aftercommit.payloads import Payloads
 from aftercommit.places import Join
@@ -287,7 +287,7 @@ def drop(item: ItemRow, reason: str) -> None:
 
 def tell_withdrawn(item: ItemRow, reason: str, *, number: int = 1) -> None:
     """Tell that dispatches of an item's owner were withdrawn: their children will never start."""
-    logger.info("dispatches withdrawn", extra={"owner_id": item.owner_id, "number": number, "reason": reason})
+    logger.info("dispatches withdrawn", extra={**ids_of(item), "number": number, "reason": reason})
     count("ItemsWithdrawn", number)
 
 
@@ -302,9 +302,11 @@ def postpone_item(item: ItemRow, due_at: float) -> None:
 
 
 def tell_item(message: str, metric: str, item: ItemRow, reason: str) -> None:
-    """Tell what has become of an item, by a line with its ids and a metric."""
-    ids = {"owner_id": item.owner_id, "item_id": item.item_id, "command": item.command}
-    logger.warning(message, extra={**ids, "reason": reason})
+    """Tell what has become of an item, by a line with its ids and a metric.
+
+    `reason` is never a failure's message, which may name inputs (`told_of`): its type, or a text of ours.
+    """
+    logger.warning(message, extra={**ids_of(item), "reason": reason})
     count(metric)
 
 

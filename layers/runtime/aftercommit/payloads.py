@@ -23,7 +23,7 @@ from aftercommit.limits import (
     PAYLOAD_DOOMED_SECONDS,
     ROW_TEXT_BYTES_MAX,
 )
-from aftercommit.log import count, logger
+from aftercommit.log import count, logger, reason_of
 from aftercommit.settings import settings
 from aftercommit.tables import PAYLOADS_PREFIX, PayloadsRow, removal_shard, split_key
 from aftercommit.writes import Put, Update, Write, commit
@@ -113,7 +113,9 @@ def remove_payload(instance_key: str, name: str, member: str) -> None:
     try:
         _call("delete_object", Key=object_key(instance_key, name, member))
     except PayloadsAwayError as error:
-        logger.warning("old payload not removed", extra={"reason": str(error)})
+        tenant, instance_id = split_key(instance_key)
+        told = {"tenant": tenant, "instance_id": instance_id, "reason": reason_of(error)}
+        logger.warning("old payload not removed", extra=told)
 
 
 def discard_payloads(instance_key: str, row: str) -> None:
@@ -135,7 +137,13 @@ def discard_payloads(instance_key: str, row: str) -> None:
     # The row stays for some days: while it is there, no late try can announce what is gone.
     over = [PayloadsRow.due_at.remove(), PayloadsRow.ttl.set(int(at) + PAYLOAD_DOOMED_SECONDS)]
     commit([Update("payloads", PayloadsRow(instance_key, row), over, PayloadsRow.doomed.exists())])
-    told = {"instance_key": instance_key, "objects": removed, "reason": "their commit never came"}
+    tenant, instance_id = split_key(instance_key)
+    told = {
+        "tenant": tenant,
+        "instance_id": instance_id,
+        "objects": removed,
+        "reason": "their commit never came",
+    }
     logger.info("payloads discarded", extra=told)
     count("PayloadsDiscarded", removed)
 

@@ -29,7 +29,7 @@ from aftercommit.errors import (
 from aftercommit.functions import registered_names
 from aftercommit.jsons import Json
 from aftercommit.limits import NESTING_MAX, PATH_CHARACTERS_MAX
-from aftercommit.log import count, logger
+from aftercommit.log import count, logger, reason_of
 from aftercommit.occurrences import occurrence_writes
 from aftercommit.schema import check_storable
 from aftercommit.settings import settings
@@ -130,7 +130,7 @@ def _find_version(owner: str, definition_id: str, version: int | None) -> Versio
     except (RefusedError, NewerFormError) as error:
         logger.warning(
             "start points left behind",
-            extra={"definition_id": definition_id, "version": version, "reason": str(error)},
+            extra={"definition_id": definition_id, "version": version, "reason": reason_of(error)},
         )
         return None, []
 

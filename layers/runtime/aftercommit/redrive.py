@@ -10,7 +10,7 @@ from aftercommit.bodies import body_of
 from aftercommit.errors import ConditionFailedError, ConflictError, MalformedRowError, NotFoundError
 from aftercommit.ids import derive_id
 from aftercommit.instances import find_head
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger, reason_of
 from aftercommit.outbox import find_item, is_occurrence
 from aftercommit.queue import Message, Sending, send
 from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus
@@ -52,12 +52,12 @@ def redrive(tenant: str, owner_id: str, item_id: str) -> ItemRow:
     except ConditionFailedError:
         _find_redrivable(tenant, owner_id, item_id)  # raises, with what it has become
         raise ConflictError("it was changed meanwhile; look at it again", field="id") from None
-    logger.info("redriven", extra={"owner_id": owner_id, "item_id": item_id, "generation": generation + 1})
+    logger.info("redriven", extra={**ids_of(item), "generation": generation + 1})
     count("ItemsRedriven")
     message = Message(tenant, owner_id, item_id)
     for refused in send([Sending(message, channel=item.channel, trace=item.trace)]):
         if refused:  # it is due: the sweep delivers it
-            logger.warning("hint not sent", extra={"item_id": item_id, "reason": str(refused)})
+            logger.warning("hint not sent", extra={**ids_of(item), "reason": reason_of(refused)})
     return _find(tenant, owner_id, item_id)
 
 

@@ -6,7 +6,7 @@ from aftercommit.burst import Burst, Worker
 from aftercommit.errors import InstanceEndedError, LeaseHeldError, NotFoundError
 from aftercommit.instances import lease
 from aftercommit.limits import LEASE_MARGIN_SECONDS
-from aftercommit.log import logger
+from aftercommit.log import logger, reason_of
 from aftercommit.outbox import ack, drop
 from aftercommit.tables import HeadRow, ItemRow
 
@@ -33,5 +33,6 @@ def _lease(tenant: str, instance_id: str, worker: Worker) -> HeadRow | None:
     try:
         return lease(tenant, instance_id, worker.deadline + LEASE_MARGIN_SECONDS, waiting=False)
     except (InstanceEndedError, LeaseHeldError, NotFoundError) as error:
-        logger.info("nothing to run", extra={"instance_id": instance_id, "reason": str(error)})
+        told = {"tenant": tenant, "instance_id": instance_id, "reason": reason_of(error)}
+        logger.info("nothing to run", extra=told)
         return None

@@ -46,7 +46,8 @@ def set_aside(owner_key: str, item_id: str, reason: str) -> None:
         commit_unread(writes)
     except ConditionFailedError:
         return
-    logger.error("item set aside", extra={"owner_key": owner_key, "item_id": item_id, "reason": reason})
+    # Its row has the reason, which may name what was stored.
+    logger.error("item set aside", extra={"tenant": tenant, "owner_id": owner_id, "item_id": item_id})
     count("ItemsSetAside")
 
 

@@ -27,7 +27,7 @@ from aftercommit.functions import failure_of
 from aftercommit.instances import Birth, birth_writes, find_head, head_of
 from aftercommit.jsons import Json, size_of
 from aftercommit.limits import LEASE_MARGIN_SECONDS, told_bytes, value_bytes_max
-from aftercommit.log import count, logger
+from aftercommit.log import count, ids_of, logger
 from aftercommit.model import Failure, Parent
 from aftercommit.outbox import drop, is_occurrence, settle, settlement
 from aftercommit.queue import Message, Sending, send
@@ -153,8 +153,7 @@ def _stand_aside(item: ItemRow, body: dict[str, Json], error: ActivationRefusedE
         return
     # Nobody has asked for this very instance: what its workflow says of itself is no fault.
     settle(item)
-    told = {"owner_id": item.owner_id, "item_id": item.item_id, "reason": error.message}
-    logger.info("start refused", extra=told)
+    logger.info("start refused", extra={**ids_of(item), "reason": f"instance {error.holder} is live"})
     count("StartsRefused")
 
 

@@ -58,7 +58,7 @@ def _update_some(table: str, updates: Sequence[RowUpdate], indexes: list[int], d
             if code is None or code in _CONDITION:
                 continue
             if code in _FINAL:
-                logger.error("row not updated", extra={"item_id": updates[index].key, "reason": code})
+                logger.error("row not updated", extra={**updates[index].key, "reason": code})
             else:
                 again.append(index)
         indexes = again

@@ -25,7 +25,7 @@ from aftercommit.ids import derive_id
 from aftercommit.instances import lease
 from aftercommit.jsons import Json
 from aftercommit.limits import COMMIT_INTENTIONS_MAX, LEASE_MARGIN_SECONDS
-from aftercommit.log import count, logger
+from aftercommit.log import about, count, ids_of, logger
 from aftercommit.model import Failure, Intention, Stimulate
 from aftercommit.outbox import ack, item_put, open_stimuli, postpone_item
 from aftercommit.settings import settings
@@ -58,12 +58,13 @@ def stimulate(item: ItemRow, worker: Worker) -> None:
     """
     so_far = _Pass()
     for each in [*_those_before(item, so_far), item]:
-        try:
-            _apply(each, worker, so_far)
-        except (TryLaterError, OvertakenError) as error:
-            so_far.held.setdefault("", error)
-        except AftercommitError as error:
-            _count_attempt(each, failure_of(error))
+        with about(**ids_of(each)):
+            try:
+                _apply(each, worker, so_far)
+            except (TryLaterError, OvertakenError) as error:
+                so_far.held.setdefault("", error)
+            except AftercommitError as error:
+                _count_attempt(each, failure_of(error))
     for first in so_far.held.values():
         raise first
 
@@ -132,7 +133,7 @@ def _apply_to_one(item: ItemRow, body: dict[str, Json], waiting: list[BookmarkRo
         # stays open for a wait that is yet to come.
         for row in waiting:
             remove_row(row)
-        told = {"instance_id": waiting[0].instance_id, "reason": "nothing there waits for it any more"}
+        told = {**ids_of(waiting[0]), "reason": "nothing there waits for it any more"}
         logger.info("rows of bookmarks removed", extra=told)
         count("BookmarkRowsRemoved", len(waiting))
     return applied

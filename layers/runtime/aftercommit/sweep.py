@@ -18,7 +18,7 @@ from aftercommit.event_items import Key, read_events
 from aftercommit.instances import record_unreadable
 from aftercommit.jsons import dumps
 from aftercommit.limits import EVENT_SHARDS, QUEUE_BATCH_MAX, REMOVAL_SHARDS
-from aftercommit.log import count, gauge, logger
+from aftercommit.log import count, gauge, ids_of, logger, reason_of, tell_failure
 from aftercommit.payloads import discard_payloads
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
@@ -57,20 +57,20 @@ def sweep(*, seconds_left: float = 60) -> bool:
             _sweep_items(shard, this)
             _sweep_instances(shard, this)
         except Exception as error:  # noqa: BLE001 - one shard's failure stops no other
-            logger.warning("shard not swept", extra={"shard": shard, "reason": str(error)})
+            tell_failure("shard not swept", error, shard=shard)
         if clock.now() >= this.until:
             break
     for shard in EVENT_SHARDS:
         try:
             _sweep_events(shard)
         except Exception as error:  # noqa: BLE001 - likewise
-            logger.warning("events not swept", extra={"shard": shard, "reason": str(error)})
+            tell_failure("events not swept", error, shard=shard)
     for number in range(len(REMOVAL_SHARDS)):
         shard = REMOVAL_SHARDS[(first + number) % len(REMOVAL_SHARDS)]
         try:
             _sweep_instances(shard, this)
         except Exception as error:  # noqa: BLE001 - likewise
-            logger.warning("ended instances not swept", extra={"shard": shard, "reason": str(error)})
+            tell_failure("ended instances not swept", error, shard=shard)
     gauge("OldestDueSeconds", begun - this.oldest)
     return clock.now() >= this.until or this.found >= settings().sweep_batch
 
@@ -132,14 +132,13 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
                 tenant, instance_id = split_key(row.instance_key)
                 message = Message(tenant, instance_id=instance_id)
                 send([Sending(message, channel=known_channel(head.channel), trace=head.trace)])
-                logger.info("swept instance", extra={"instance_id": instance_id})
+                logger.info("swept instance", extra=ids_of(head))
                 count("InstancesSwept")
         except (AttributeDeserializationError, TypeError, ValueError) as error:
             _push_back(row, str(error))
         except Exception as error:  # noqa: BLE001 - one instance's failure stops no other
-            logger.warning(
-                "instance not swept", extra={"instance_key": row.instance_key, "reason": str(error)}
-            )
+            tenant, _, instance_id = row.instance_key.partition("#")
+            tell_failure("instance not swept", error, tenant=tenant, instance_id=instance_id)
 
 
 def _claim_instance(due: HeadRow, until: float) -> HeadRow | None:
@@ -186,4 +185,6 @@ def _push_back(due: HeadRow, reason: str) -> None:
         record_unreadable(*split_key(due.instance_key), f"its head cannot be read: {reason}")
         commit_unread([Update("push back", row, [HeadRow.due_at.set(later)], unmoved)])
     except AftercommitError as error:
-        logger.warning("instance not pushed back", extra={"reason": str(error)})
+        tenant, instance_id = split_key(due.instance_key)
+        told = {"tenant": tenant, "instance_id": instance_id, "reason": reason_of(error)}
+        logger.warning("instance not pushed back", extra=told)

@@ -13,7 +13,7 @@ from aftercommit import clock, traces
 from aftercommit.ids import join_name, part_name
 from aftercommit.joins import COUNTED, Tally, judge
 from aftercommit.limits import TRACED_CHILDREN_MAX
-from aftercommit.log import logger
+from aftercommit.log import logger, reason_of
 from aftercommit.places import Join, Mark
 from aftercommit.queue import Message, Sending, send
 from aftercommit.settings import settings
@@ -104,7 +104,9 @@ def hurry(tenant: str, mark: Mark) -> None:
             sendings += _find_hurried(tenant, mark)
         send(sendings)
     except Exception as error:  # noqa: BLE001 - the commit stands, and the sweep comes
-        logger.warning("join not hurried", extra={"owner_id": owner_id, "reason": str(error)})
+        logger.warning(
+            "join not hurried", extra={"tenant": tenant, "owner_id": owner_id, "reason": reason_of(error)}
+        )
 
 
 def _is_full(tenant: str, mark: Mark) -> bool:

@@ -17,7 +17,7 @@ from functools import cache
 from aftercommit import clock
 from aftercommit.ids import new_token
 from aftercommit.jsons import Json
-from aftercommit.log import logger
+from aftercommit.log import logger, reason_of
 from aftercommit.settings import settings
 
 # In place of a stored trace, for a message that is not to go on with the trace of its sender.
@@ -164,7 +164,7 @@ def _send(document: dict[str, Json]) -> None:
             sender.settimeout(0)  # telling must never hold up a step
             sender.sendto(text.encode(), address)
     except Exception as error:  # noqa: BLE001 - whatever the reason, only a trace is the poorer for it
-        logger.debug("trace not told", extra={"reason": str(error)})
+        logger.debug("trace not told", extra={"reason": reason_of(error)})
 
 
 @cache

@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 from aftercommit.errors import DefinitionRefusedError, NewerFormError, RefusedError, TryLaterError
 from aftercommit.jsons import dumps
 from aftercommit.limits import MESSAGE_CHARACTERS_MAX
-from aftercommit.log import logger
+from aftercommit.log import logger, reason_of
 
 
 def answer_json(status: int, body: Any) -> Response[str]:
@@ -19,7 +19,7 @@ def answer_json(status: int, body: Any) -> Response[str]:
 def describe(error: RefusedError | TryLaterError) -> dict[str, Any]:
     """Return {code, message, field?, faults?}: the `error` of an answer."""
     if isinstance(error, TryLaterError):
-        logger.warning("try later", extra={"reason": str(error)})
+        logger.warning("try later", extra={"reason": reason_of(error)})
         newer = isinstance(error, NewerFormError)
         why = "only newer code than what is deployed can read this" if newer else "the database is busy"
         return {"code": "try_later", "message": f"{why}; send the same request again"}

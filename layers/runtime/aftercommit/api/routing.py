@@ -1,12 +1,16 @@
 """The routes of one subject, and what the request that is being answered says."""
 
+from contextlib import suppress
 from typing import Any
 
 from aws_lambda_powertools.event_handler.api_gateway import Router
+from aws_lambda_powertools.utilities.data_classes.common import BaseProxyEvent
 
+from aftercommit.errors import RefusedError
 from aftercommit.limits import CURSOR_CHARACTERS_MAX
 from aftercommit.paging import Page, read_page
 from aftercommit.requests import (
+    find_tenant,
     read_body,
     read_http_request,
     read_idempotency_key,
@@ -14,6 +18,32 @@ from aftercommit.requests import (
     read_tenant,
 )
 from aftercommit.settings import body_bytes_max
+from aftercommit.tables import DEFAULT_TENANT
+
+# What the parts of a path are the ids of, by its first part. None of them is a token.
+_NAMED = {
+    "bookmark-queue": ("", "stimulus_id"),
+    "dispatches": ("owner_id", "item_id"),
+    "instances": ("instance_id",),
+    "workflows": ("definition_id",),
+}
+
+
+def ids_of_request(event: BaseProxyEvent) -> dict[str, str]:
+    """Return the tenant and the ids that a request names, for its lines in the log."""
+    first, *parts = event.path.strip("/").split("/")
+    ids = {name: part for name, part in zip(_NAMED.get(first, ()), parts, strict=False) if name}
+    with suppress(RefusedError):  # its route tells the caller
+        tenant = find_tenant(event.headers, claims_of(event))
+        if tenant or first != "callbacks":  # there it may be the token that says it
+            ids["tenant"] = tenant or DEFAULT_TENANT
+    return ids
+
+
+def claims_of(event: BaseProxyEvent) -> dict[str, Any] | None:
+    """Return what the caller's token says; None where requests are signed instead, or public."""
+    authorizer = event["requestContext"].get("authorizer") or {}
+    return authorizer["jwt"].get("claims", {}) if "jwt" in authorizer else None
 
 
 class Routes(Router):
@@ -27,8 +57,7 @@ class Routes(Router):
 
     def claims(self) -> dict[str, Any] | None:
         """Return what the caller's token says; None where requests are signed instead, or public."""
-        authorizer = self.current_event["requestContext"].get("authorizer") or {}
-        return authorizer["jwt"].get("claims", {}) if "jwt" in authorizer else None
+        return claims_of(self.current_event)
 
     def tenant(self) -> str:
         """Return the tenant that the call is for."""
