@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
 from tests.integration.template import load_template
 
 ROOT = Path(__file__).parents[2]
@@ -107,3 +108,16 @@ def test_the_documentation_tells_of_each_metric_that_is_put_and_of_no_other():
     table = text[text.index("| metric |") :].partition("\n\n")[0]
     named = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
     assert named == own_metrics()
+
+
+def test_every_function_that_an_alarm_is_on_is_among_the_errors_of_the_dashboard():
+    on = {each[3]["FunctionName"] for each in watched() if each[1:3] == ("AWS/Lambda", "Errors")}
+    seen = {each[3]["FunctionName"] for each in shown() if each[1:3] == ("AWS/Lambda", "Errors")}
+    assert {f"${{{name}}}" for name in on} == seen
+
+
+def test_the_command_queue_is_watched_for_its_age_beyond_what_messages_wait_by_design():
+    [alarm] = [each for each in watched() if each[2] == "ApproximateAgeOfOldestMessage"]
+    assert alarm[3] == {"QueueName": "CommandQueue.QueueName"}
+    longest_run = TEMPLATE["Parameters"]["RunTimeoutSeconds"]["MaxValue"]
+    assert RESOURCES[alarm[0]]["Properties"]["Threshold"] >= QUEUE_DELAY_SECONDS_MAX + longest_run

@@ -11,14 +11,18 @@ from aftercommit.attempts import leave_to_newer, refuse
 from aftercommit.errors import MalformedRowError
 from aftercommit.functions import failure_of
 from aftercommit.limits import QUEUE_DELAY_SECONDS_MAX
-from aftercommit.log import about, count, ids_of, tell_failure
+from aftercommit.log import about, count, gauge, ids_of, tell_failure
 from aftercommit.outbox import claim, find_item, is_occurrence
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.set_aside import set_aside
+from aftercommit.settings import settings
 from aftercommit.statuses import ItemCommand, ItemStatus
 from aftercommit.tables import ItemRow, split_key
 
+_SENDS_MAX = 100  # that are reckoned with: days
 _STATUSES = frozenset(each.value for each in ItemStatus)
+# They stay undone on purpose: while children run, and until something waits for what was told.
+_LOOKED_AT_AGAIN = frozenset({ItemCommand.JOIN.value, ItemCommand.STIMULUS.value})
 
 
 def deliver(keys: list[tuple[str, str]]) -> int:
@@ -34,9 +38,31 @@ def deliver(keys: list[tuple[str, str]]) -> int:
     for item, failed in zip(claimed, results, strict=True):
         if failed:
             _record(item, failed)
-    sent = sum(1 for failed in results if failed is None)
-    count("ItemsSent", sent)
-    return sent
+    sent = [item for item, failed in zip(claimed, results, strict=True) if failed is None]
+    count("ItemsSent", len(sent))
+    _tell_resent([item for item in sent if item.sends and item.command not in _LOOKED_AT_AGAIN])
+    return len(sent)
+
+
+def _tell_resent(items: list[ItemRow]) -> None:
+    """Tell of items that were sent before, and for how long the oldest has been undone all the same."""
+    count("ItemsResent", len(items))
+    # One that was redriven bears the birth and the sends of its earlier life.
+    if waited := [_undone_seconds(item) for item in items if int(item.generation) == 1]:
+        gauge("OldestResentSeconds", max(waited))
+
+
+def _undone_seconds(item: ItemRow) -> float:
+    """Return for how long at least an item has been sent and not acked; `due_at` moves on with each claim.
+
+    That is since its birth, or the instant that it had to wait for; but not longer than its sends have taken,
+    as one of a bulk may have slept first.
+    """
+    of = settings()
+    waits = (of.ack_timeout_seconds * 2**number for number in range(min(int(item.sends) - 1, _SENDS_MAX)))
+    taken = of.eager_head_start_seconds + sum(min(each, of.ack_timeout_max_seconds) for each in waits)
+    since_birth = clock.now() - clock.from_text(item.deliver_at or item.created_at)
+    return float(max(0.0, min(taken, since_birth)))
 
 
 def _claim(owner_key: str, item_id: str) -> ItemRow | None:
