@@ -256,3 +256,11 @@ def test_the_access_log_names_no_paths_as_they_may_hold_tokens():
     logged = set(re.findall(r"\$context\.([A-Za-z.]+)", stage["Properties"]["AccessLogSettings"]["Format"]))
     assert "routeKey" in logged
     assert "path" not in logged
+
+
+def test_the_access_log_tells_the_caller_of_signed_requests_and_of_those_with_a_token():
+    [stage] = of_type("AWS::ApiGatewayV2::Stage").values()
+    logged = stage["Properties"]["AccessLogSettings"]["Format"]
+    assert {"$context.identity.userArn", "$context.authorizer.claims.sub"} <= set(
+        re.findall(r"\$context[\w.]+", logged)
+    )
