@@ -32,7 +32,7 @@ BODIES = {"start": {"input": {"order_id": "authorised", "name": "x"}}}
 
 # --- signed requests ---
 
-# What an IAM pattern could take for another route: an address that acts whatever the method, and ids like words.
+# What an IAM pattern could take for another route: an address that acts whatever the method, ids like words.
 ALIKE = {
     "call back": ("GET", "/callbacks/nonsense", 404),
     "publish of callbacks": ("POST", "/workflows/callbacks/retract", 404),
