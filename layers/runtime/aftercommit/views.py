@@ -294,7 +294,7 @@ def show_dispatch(tenant: str, owner_id: str, item_id: str) -> dict[str, Json]:
 
 
 def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, page: Page) -> dict[str, Json]:
-    """Return the dispatches of an owner, or the failed ones of a tenant, oldest first."""
+    """Return the dispatches of an owner, or those of a tenant that failed and no parent was told of."""
     _check_status(status, ItemStatus)
     if owner_id is not None:
         place = from_cursor(page.cursor, 1)
