@@ -96,9 +96,8 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
     """Fail an undone item for good, with its consequence in the same commit.
 
     A parent that waits is resumed with DispatchFailed; the start of one of a bulk is marked and counted as
-    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner. All but what a parent
-    is told of waits for an operator. Of an occurrence, the next one is armed: a time that failed ends no
-    schedule.
+    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner. What no parent is
+    told of waits for an operator. Of an occurrence, the next is armed: a time that failed ends no schedule.
     Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
     """
     at = clock.now()
