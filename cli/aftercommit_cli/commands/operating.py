@@ -56,7 +56,10 @@ def outbox(call: Call, *, status: str, command: str | None, limit: int | None) -
 def dispatches(
     call: Call, *, owner: str | None, item: str | None, status: str | None, limit: int | None
 ) -> None:
-    """List the dispatches of the instance OWNER, or show one of them; without OWNER, all that failed."""
+    """List the dispatches of the instance OWNER, or show one of them; without OWNER, all that failed.
+
+    Of these, those that a parent waited for are left out: it was told, and has gone on.
+    """
     if item:
         answer = call.api.get("dispatches", owner or "", item)
         rows = [_told_item(answer)]
