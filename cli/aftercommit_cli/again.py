@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Deed:
-    """What is done: its words, how a row is named, and the call."""
+    """What is done: its words, how a row is named, the call, and for a dry run why a row would be refused."""
 
     verb: str
     done: str
@@ -23,6 +23,7 @@ class Deed:
     many: str
     keys: tuple[str, ...]
     act: Callable[[Row], Any]
+    find_refusal: Callable[[Row], str | None] = lambda _: None
 
     def name(self, row: Row) -> str:
         """Return a row's ids, as the command takes them."""
@@ -48,15 +49,17 @@ def do_all(call: Call, deed: Deed, rows: Sequence[Row], *, dry_run: bool, yes: b
     """Do a deed to each row, and return the exit code: 1 if one was refused.
 
     A row's refusal stops no other. What was done before an interruption, or before the API was lost, is told.
+    A dry run judges by what the rows say, and has the exit code that the deed would have.
     """
     output = call.output
+    if dry_run:
+        return _tell_dry_run(call, deed, rows)
     if not output.as_json:
         for row in rows:
-            output.say(f"{'would be ' + deed.done if dry_run else deed.verb}  {deed.name(row)}")
-    if dry_run or not rows:
+            output.say(f"{deed.verb}  {deed.name(row)}")
+    if not rows:
         none: Row = {deed.done: [], "refused": []}
-        would = {f"would_be_{deed.done}": [deed.ids(row) for row in rows]}
-        output.answer(would if dry_run else none, lambda: output.remark(f"{deed.count(len(rows))} matched."))
+        output.answer(none, lambda: output.remark(f"{deed.count(0)} matched."))
         return 0
     if not yes:
         click.confirm(f"{deed.verb.capitalize()} {deed.count(len(rows))}?", abort=True, err=True)
@@ -72,6 +75,24 @@ def do_all(call: Call, deed: Deed, rows: Sequence[Row], *, dry_run: bool, yes: b
     if problem:
         return INTERRUPTED
     return REFUSED if tally.refused else 0
+
+
+def _tell_dry_run(call: Call, deed: Deed, rows: Sequence[Row]) -> int:
+    output = call.output
+    judged = [(row, deed.find_refusal(row)) for row in rows]
+
+    def tell() -> None:
+        for row, reason in judged:
+            would = f"would be refused  {deed.name(row)}  {reason}" if reason else None
+            output.say(would or f"would be {deed.done}  {deed.name(row)}")
+        output.remark(f"{deed.count(len(rows))} matched.")
+
+    answer: Row = {
+        f"would_be_{deed.done}": [deed.ids(row) for row, reason in judged if not reason],
+        "would_be_refused": [{**deed.ids(row), "reason": reason} for row, reason in judged if reason],
+    }
+    output.answer(answer, tell)
+    return REFUSED if answer["would_be_refused"] else 0
 
 
 def _do(call: Call, deed: Deed, rows: Sequence[Row], tally: _Tally) -> None:

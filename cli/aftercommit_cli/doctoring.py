@@ -31,6 +31,7 @@ from aftercommit_cli.findings import (
 _NOT_ALLOWED = {"AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"}
 _ALARMS_PER_CALL = 100
 _METRICS_PER_CALL = 500
+_ROWS_MAX = 100  # counted of what waits for an operator
 
 # Namespace, metric, dimension and its value, statistic, period.
 _Wanted = tuple[str, str, str, str, str, int]
@@ -218,17 +219,19 @@ class Doctor:
         yield judge_workflows(self._call.api.page("workflows", "workflows", limit=None))
 
     def _failed_dispatches(self) -> Iterator[Finding]:
-        answer = self._call.api.get("dispatches", status="failed", limit="100")
+        answer = self._call.api.page("dispatches", "dispatches", limit=_ROWS_MAX, status="failed")
+        # One that was set aside and told to the owner that waited is no more than its incident, found below.
+        rows = [row for row in answer["dispatches"] if not row.get("wait")]
         advice = "aftercommit dispatches; remove the cause, then: aftercommit redrive --all"
-        yield judge_waiting("failed dispatches", answer["dispatches"], answer.get("cursor"), advice)
+        yield judge_waiting("failed dispatches", rows, answer.get("cursor"), advice)
 
     def _dead_letters(self) -> Iterator[Finding]:
-        answer = self._call.api.get("bookmark-queue", "dead-letters", limit="100")
+        answer = self._call.api.page("dead_letters", "bookmark-queue", "dead-letters", limit=_ROWS_MAX)
         advice = "aftercommit dead-letters; if they are still wanted: aftercommit replay --all"
         yield judge_waiting("dead letters", answer["dead_letters"], answer.get("cursor"), advice)
 
     def _incidents(self) -> Iterator[Finding]:
-        answer = self._call.api.get("incidents", limit="100")
+        answer = self._call.api.page("incidents", "incidents", limit=_ROWS_MAX)
         advice = "aftercommit incidents"
         yield judge_waiting("incidents", answer["incidents"], answer.get("cursor"), advice)
 

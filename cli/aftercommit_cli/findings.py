@@ -139,13 +139,18 @@ def judge_schedule(name: str, schedule: Json) -> Finding:
 
 
 def judge_alarms(alarms: Mapping[str, Json]) -> Iterator[Finding]:
-    """Judge alarms by their states: one finding for each that is on, or one for all."""
+    """Judge alarms by their states, one finding for each that is on, or one for all; and whom they tell."""
     on = {name: alarm for name, alarm in alarms.items() if alarm["StateValue"] == "ALARM"}
     for name, alarm in on.items():
         found = alarm.get("AlarmDescription") or alarm.get("StateReason") or "on"
         yield Finding(f"alarm {name}", FAILED, found, f"docs/operating.md says what to do: {name}.")
     if not on:
         yield Finding("alarms", OK, f"none of {len(alarms)} is on" if alarms else "none in this stack")
+    if alarms and not any(
+        each.get("AlarmActions") and each.get("ActionsEnabled", True) for each in alarms.values()
+    ):
+        advice = "Deploy with AlarmActionArns: the ARN of an SNS topic that your operators subscribe to."
+        yield Finding("alarm actions", WARNING, "alarms tell nobody", advice)
 
 
 def judge_waiting(check: str, rows: list[Json], more: object, advice: str) -> Finding:

@@ -1,7 +1,8 @@
 """New projects: the runtime as it is deployed, and around it an example, a test and settings to begin with.
 
 A project deploys by itself: it holds a copy of the template, the functions and the runtime layer, so neither
-a package of ours nor this program is needed to build it. Nothing that exists is ever overwritten.
+a package of ours nor this program is needed to build it. The pages about just these, by which it is operated,
+are with them. Nothing that exists is ever overwritten.
 """
 
 import importlib.util
@@ -76,6 +77,7 @@ def _files(name: str) -> Iterator[tuple[str, bytes]]:
     yield "template.yaml", (_PARTS / "template.yaml").read_bytes()
     for path in ("layers/runtime/Makefile", "layers/runtime/requirements.txt"):
         yield path, (_PARTS / path).read_bytes()
+    yield from _tree(_PARTS / "docs", "docs")
     yield from _tree(_PARTS / "functions", "functions")
     yield from _tree(_runtime(), "layers/runtime/aftercommit")
 

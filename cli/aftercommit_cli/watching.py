@@ -51,6 +51,11 @@ def show_instance(call: Call, shown: dict[str, Any]) -> None:
             call.output.say(f"\n{title}")
         for line in lines:
             call.output.say(line)
+    options = {"dispatches": "dispatches", "incidents": "incidents --instance"}
+    for name in shown.get("more", []):
+        call.output.remark(
+            f"... more: aftercommit {options.get(name, name)} {plain(shown['instance_id'])} --all"
+        )
 
 
 def _as_json(value: Any) -> str | None:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Sequence, Workflow
+from aftercommit import DispatchWorkflow, Sequence, Workflow, views
 from aftercommit import backlog as listing
 from aftercommit.attempts import refuse
 from aftercommit.backlog import list_open_stimuli, list_outbox
@@ -14,7 +14,7 @@ from aftercommit.model import Failure
 from aftercommit.outbox import settle
 from aftercommit.paging import Page
 from aftercommit.tables import ItemRow
-from aftercommit.views import list_incidents
+from aftercommit.views import list_dispatches, list_incidents, show_instance
 from tests.integration.waits import send, sleeper
 
 CHILDREN = 7
@@ -190,6 +190,60 @@ def test_open_stimuli_are_paged_across_shards_and_tenants(w):
         found = list_open_stimuli("default", Page(2, cursor))
         seen += found["stimuli"]
     assert len({each["stimulus_id"] for each in seen}) == len(seen) == 5
+
+
+@pytest.fixture
+def behind_dead_letters(w):
+    """A failed dispatch behind five older dead letters; returns its item id."""
+    for number in range(5):
+        w.clock.at += 1
+        send("paid", {"order": str(number)})
+    w.settle(1_000)
+    begin(w, workflow="lost")
+    w.settle(60)
+    return next(row.item_id for row in w.items("start"))
+
+
+def test_a_page_of_failed_dispatches_is_filled_from_behind_other_things_that_failed(behind_dead_letters):
+    found = list_dispatches("default", owner_id=None, status="failed", page=Page(1))
+    assert ([each["item_id"] for each in found["dispatches"]], "cursor" in found) == (
+        [behind_dead_letters],
+        False,
+    )
+    first = list_outbox("default", status="failed", command=None, page=Page(5))
+    rest = list_outbox("default", status="failed", command=None, page=Page(5, first["cursor"]))
+    assert len(first["items"]) == 5
+    assert [each["item_id"] for each in rest["items"]] == [behind_dead_letters]
+
+
+def test_a_page_for_which_much_was_read_ends_early_and_its_cursor_goes_on(behind_dead_letters, monkeypatch):
+    monkeypatch.setattr(views, "_READ_MAX", 2)
+    pages = [list_dispatches("default", owner_id=None, status="failed", page=Page(1))]
+    while cursor := pages[-1].get("cursor"):
+        pages.append(list_dispatches("default", owner_id=None, status="failed", page=Page(1, cursor)))
+    assert [len(each["dispatches"]) for each in pages] == [0, 0, 1]
+    assert pages[-1]["dispatches"][0]["item_id"] == behind_dead_letters
+
+
+def test_incidents_of_one_instance_are_paged_and_an_instance_says_that_there_are_more(w, monkeypatch):
+    failing = Workflow("failing", root=Sequence(*(DispatchWorkflow("no-such") for _ in range(5))))
+    w.publish(failing)
+    owner_id = begin(w, workflow="failing")
+    begin(w, workflow="lost")
+    w.settle(60)
+    seen, cursor = [], None
+    while cursor or not seen:
+        found = list_incidents("default", Page(2, cursor), instance_id=owner_id)
+        seen += found["incidents"]
+        cursor = found.get("cursor")
+    assert {each["instance_id"] for each in seen} == {owner_id}
+    assert len({each["item_id"] for each in seen}) == len(seen) == 5
+    assert list_incidents("other", Page(), instance_id=owner_id) == {"incidents": []}
+    assert "more" not in show_instance("default", owner_id)
+    monkeypatch.setattr(views, "PAGE_MAX", 4)
+    shown = show_instance("default", owner_id)
+    assert shown["more"] == ["incidents", "dispatches"]
+    assert (len(shown["incidents"]), len(shown["dispatches"])) == (4, 4)
 
 
 def test_incidents_tell_their_age_and_their_dispatch(w):

@@ -157,6 +157,19 @@ def test_failed_dispatches_are_listed_also_those_that_cannot_be_read(api, exampl
     assert api.get(f"/instances/{body['instance_id']}")[0] == 200
 
 
+def test_what_a_parent_was_told_of_is_failed_and_on_no_operators_list(api, example):
+    api.post("/workflows/place-order/dispatch", {"input": ORDER})
+    example.serve()
+    shipment = next(row for row in example.items("start") if row.wait)
+    give_up(shipment, Failure("Why", "so"))
+    for path in ("/dispatches", "/outbox"):
+        [rows] = api.get(path, query={"status": "failed"})[1].values()
+        assert rows == []
+    query = {"owner_id": shipment.owner_id, "status": "failed"}
+    [shown] = api.get("/dispatches", query=query)[1]["dispatches"]
+    assert (shown["item_id"], shown["last_error"]) == (shipment.item_id, "Why: so")
+
+
 def test_workflows_are_listed_and_shown(api):
     status, found = api.get("/workflows")
     assert status == 200

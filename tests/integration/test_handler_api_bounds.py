@@ -63,6 +63,13 @@ def test_a_cursor_with_a_part_that_no_key_can_hold_is_refused(started, path, par
     error_of(started.get(path, query={**query, "cursor": cursor}), 400, "malformed", "cursor")
 
 
+def test_a_cursor_of_another_list_of_incidents_is_refused(started):
+    for query, parts in (({}, 1), ({"instance_id": "mine"}, 3)):
+        cursor = cursor_of(["x"] * parts)
+        error_of(started.get("/incidents", query={**query, "cursor": cursor}), 400, "malformed", "cursor")
+    assert started.get("/incidents", query={"instance_id": "mine"}) == (200, {"incidents": []})
+
+
 @pytest.mark.parametrize("path", LISTS)
 def test_a_cursor_that_is_longer_than_any_or_nested_too_deep_is_refused(started, path):
     query, _ = LISTS[path]

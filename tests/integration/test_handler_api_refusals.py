@@ -5,9 +5,10 @@ import json
 
 import pytest
 
+from aftercommit import Sequence, Workflow, inputs
 from aftercommit.activities import TYPES
 from aftercommit.definitions import load_definition
-from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX
+from aftercommit.limits import BODY_BYTES_MAX, INPUT_BYTES_MAX, STATE_BYTES_MAX
 from aftercommit.tables import DefinitionRow
 from tests.integration.faults import no_answer, refusal
 from tests.integration.handlers import ORDER, RECEIPT, error_of
@@ -64,6 +65,41 @@ def test_an_input_over_its_limit_is_refused_with_it(api):
     body = {"input": {**RECEIPT, "customer": "x" * INPUT_BYTES_MAX}}
     answer = api.post("/workflows/send-receipt/dispatch", body)
     assert str(INPUT_BYTES_MAX) in error_of(answer, 413, "too_large", "input")
+
+
+ROOMY = Workflow(
+    "roomy",
+    inputs={"text": str, "more": {"type": "string", "default": "d" * 160_000}},
+    root=Sequence(),
+    output=inputs.more,
+)
+
+
+@pytest.mark.parametrize("way", ["dispatch", "execute"])
+def test_an_input_that_outgrows_an_instance_with_what_is_filled_in_is_refused(api, example, way):
+    example.publish(ROOMY)
+    body = {"input": {"text": "x" * 255_000}, "instance_id": "mine"}
+    message = error_of(api.post(f"/workflows/roomy/{way}", body), 413, "too_large", "input")
+    assert str(STATE_BYTES_MAX) in message
+    assert example.heads() == []
+    status, _ = api.post(f"/workflows/roomy/{way}", {"input": {"text": "x" * 180_000}})
+    assert status in (200, 202)
+
+
+def test_one_of_many_that_outgrows_an_instance_is_refused_alone(api, example):
+    example.publish(ROOMY)
+    items = [{"input": {"text": "x" * size}} for size in (255_000, 1)]
+    status, body = api.post("/workflows/roomy/bulk-dispatch", {"items": items})
+    assert (status, body["results"][0]["error"]["code"]) == (202, "too_large")
+    assert len(example.heads()) == 1
+
+
+@pytest.mark.parametrize("way", ["dispatch", "execute"])
+def test_a_start_that_the_database_would_never_take_is_refused_with_its_reason(api, example, faults, way):
+    faults.before("PutItem", refusal("ValidationException"))
+    answer = api.post(f"/workflows/send-receipt/{way}", {"input": RECEIPT})
+    assert "ValidationException" in error_of(answer, 400, "refused", None)
+    assert example.heads() == []
 
 
 def test_a_body_over_its_limit_is_refused_with_it(api):

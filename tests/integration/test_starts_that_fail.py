@@ -88,6 +88,19 @@ def test_a_refused_input_is_tried_again_and_then_given_up_with_its_field(world):
     assert incident["item_id"] == item.item_id
 
 
+def test_an_input_that_outgrows_an_instance_with_what_is_filled_in_is_given_up_and_told(world):
+    inputs = {"text": str, "more": {"type": "string", "default": "d" * 160_000}}
+    roomy = Workflow("roomy", inputs=inputs, root=Sequence())
+    giving = Workflow("giving", root=DispatchWorkflow("roomy", input={"text": "x" * 255_000}, wait=True))
+    run_parent(world, giving, roomy)
+    world.settle(60)
+    item = world.item("start")
+    assert (item.status, int(item.attempts)) == ("failed", 4)
+    assert item.last_error.startswith("TooLargeError: the input, with what is filled in")
+    assert "ended DispatchFailed" in world.show(item.owner_id)["failure"]["message"]
+    assert (len(world.heads()), world.raised) == (1, [])
+
+
 def test_the_delay_of_a_start_has_jitter_that_follows_from_item_and_attempt(item, set_environment):
     delays = [attempt_delay(item, number) for number in range(1, 50)]
     assert delays == [attempt_delay(item, number) for number in range(1, 50)]

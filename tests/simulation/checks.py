@@ -26,7 +26,7 @@ from tests.simulation.checks_of_events import check_events, is_of_event
 from tests.simulation.checks_of_removals import days_of
 from tests.simulation.checks_of_schedules import occurrences_by_id
 from tests.simulation.faults import CRASHES, REFUSALS, FaultKind
-from tests.simulation.story import Story, Told, answered, plain, whole
+from tests.simulation.story import Plain, Story, Told, answered, plain, whole
 
 Violations = Iterator[str]
 ATTEMPTS_MAX = 4  # of a start; and after five workers that died, a step counts as raised
@@ -175,12 +175,18 @@ def check_i2_no_loss(story: Story) -> Violations:
     for (owner_id, item_id), item in story.items.items():
         if item["status"] not in ("done", "failed", "cancelled"):
             yield f"item {item_id} of {owner_id} is {item['status']} for ever"
-        seen = "attention_at" in item or "replayed_as" in item
+        seen = "attention_at" in item or "replayed_as" in item or _is_told_to_parent(story, item)
         if item["status"] == "failed" and not (seen and item.get("last_error")):
             yield f"item {item_id} of {owner_id} failed, and nobody sees why"
         childless = item["command"] == "start" and not story.children_of(item)
         if item["status"] == "done" and childless and not checks_of_activations.is_refused_start(story, item):
             yield f"item {item_id} of {owner_id} is done, and its child does not exist"
+
+
+def _is_told_to_parent(story: Story, item: Plain) -> bool:
+    """Whether the parent was resumed with a failure, or had it counted as one of a bulk."""
+    resume_id = derive_id("give-up", item["item_id"], int(item.get("generation", 1)))
+    return item.get("outcome") == "DispatchFailed" or (item["owner_id"], resume_id) in story.items
 
 
 def check_i3_no_duplicate(story: Story) -> Violations:

@@ -63,6 +63,33 @@ def test_a_dry_run_of_one_looks_whether_it_is_there(played, run):
     assert posted(played) == []
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"status": "done"}, "it is done"),
+        ({"status": "undone"}, "it is undone"),
+        ({"wait": True}, "its owner waited"),
+    ],
+)
+def test_a_dry_run_of_one_that_cannot_be_redriven_says_why(played, run, change, reason):
+    played.play("GET", "/dispatches/o1/i1", (200, {**dispatch(1), **change}))
+    result = run("redrive", "o1", "i1", "--dry-run")
+    assert result.exit_code == 1
+    assert result.stdout.startswith(f"would be refused  o1 i1  {reason}")
+    answer = json.loads(run("redrive", "o1", "i1", "--dry-run", "--json").stdout)
+    [refused] = answer["would_be_refused"]
+    assert (answer["would_be_redriven"], refused["item_id"], reason in refused["reason"]) == ([], "i1", True)
+
+
+def test_all_leaves_out_what_was_told_to_an_owner_that_waited(played, run):
+    told = {**dispatch(2), "wait": True}
+    played.play("GET", "/dispatches", (200, {"dispatches": [dispatch(1), told]}))
+    played.play("POST", "/dispatches/o1/i1/redrive", "redriven")
+    assert run("redrive", "--all", "--dry-run").stdout == "would be redriven  o1 i1\n"
+    assert run("redrive", "--all", "--yes").exit_code == 0
+    assert posted(played) == ["/dispatches/o1/i1/redrive"]
+
+
 def test_all_are_redriven_after_a_yes_and_what_was_refused_is_told(failed, run):
     result = run("redrive", "--all", stdin="y\n")
     assert result.exit_code == 1
@@ -106,7 +133,7 @@ def test_json_names_what_was_redriven_and_what_was_refused(failed, run):
 
 def test_json_of_a_dry_run_names_what_would_be_redriven(failed, run):
     answer = run.json("redrive", "--all", "--workflow", "ship-order", "--dry-run")
-    assert answer == {"would_be_redriven": [{"owner_id": "o3", "item_id": "i3"}]}
+    assert answer == {"would_be_redriven": [{"owner_id": "o3", "item_id": "i3"}], "would_be_refused": []}
 
 
 def test_what_was_done_before_the_api_was_lost_is_told(failed, run):
@@ -190,6 +217,14 @@ def test_a_dry_run_of_a_replay_does_nothing(played, run, letters):
     assert result.stdout.splitlines() == [f"would be replayed  {each}" for each in letters]
     assert run("replay", letters[0], "--dry-run").stdout == f"would be replayed  {letters[0]}\n"
     assert posted(played) == []
+
+
+def test_a_dry_run_of_a_replay_knows_a_letter_that_was_replayed(played, run, letters):
+    [first, _] = recorded("dead letters")["dead_letters"]
+    played.play("GET", f"{LETTERS}/{letters[0]}", (200, {**first, "replayed_as": "k.later"}))
+    result = run("replay", letters[0], "--dry-run")
+    assert result.exit_code == 1
+    assert result.stdout == f"would be refused  {letters[0]}  replayed already, as k.later\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["k.i", "--all"], ["k.i", "--name", "n"]])

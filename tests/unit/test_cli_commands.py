@@ -249,6 +249,18 @@ def test_cancel_goes_on_after_one_that_is_refused(played, run):
     assert result.stderr.startswith("nobody  ")
 
 
+def test_json_of_several_cancels_is_one_object(played, run):
+    played.play("POST", "/instances/a/cancel", "cancelled")
+    played.play("POST", "/instances/b/cancel", "cancelled already")
+    result = run("cancel", "a", "nobody", "b", "--json")
+    assert (result.exit_code, result.stderr) == (1, "")
+    answer = json.loads(result.stdout)
+    assert answer["cancelled"] == [recorded("cancelled"), recorded("cancelled already")]
+    [refused] = answer["refused"]
+    assert (refused["instance_id"], refused["error"]["code"]) == ("nobody", "not_found")
+    assert run.json("cancel", "a") == recorded("cancelled already") | recorded("cancelled")
+
+
 # --- stimuli ---
 
 
@@ -301,6 +313,20 @@ def test_dispatches_of_all_owners_are_those_that_failed(played, run):
         {"owner_id": "owner-1", "status": "done", "limit": "50"},
     ]
     assert run("dispatches", "--status", "done").exit_code == 2
+
+
+def test_incidents_of_an_instance_are_asked_for_by_its_id(played, run):
+    played.play("GET", "/incidents", "incidents")
+    assert run("incidents", "--instance", "i-1").exit_code == 0
+    assert played.asked[0].query == {"instance_id": "i-1", "limit": "50"}
+
+
+def test_an_instance_with_more_than_it_shows_names_the_commands(played, run):
+    shown = {**recorded("faulted"), "more": ["incidents", "dispatches"]}
+    played.play("GET", "/instances/i", (200, shown))
+    told = run("get", "i").stderr
+    assert f"aftercommit incidents --instance {shown['instance_id']} --all" in told
+    assert f"aftercommit dispatches {shown['instance_id']} --all" in told
 
 
 def test_dead_letters_show_what_replay_takes_and_why_they_are_there(played, run):

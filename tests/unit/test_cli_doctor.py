@@ -18,12 +18,14 @@ from aftercommit_cli.findings import (
     judge_waiting,
     judge_workflows,
 )
+from tests.cli.played import recorded
 
 QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/shop-commands"
 DEAD_QUEUE = f"{QUEUE}-dead"
 ARN = "arn:aws:sqs:eu-west-1:123456789012:shop-commands"
 DEAD_ARN = f"{ARN}-dead"
 UUID = "00000000-0000-4000-8000-000000000001"
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:operators"
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 RESOURCES = [
     ("AWS::SQS::Queue", "CommandQueue", QUEUE),
@@ -98,7 +100,7 @@ def healthy(aws, played, *, resources=RESOURCES, queue=None, dead=None, mapping=
     aws.answer(
         "cloudwatch",
         "describe_alarms",
-        {"MetricAlarms": [{"AlarmName": "shop-delayed", "StateValue": "OK"}]},
+        {"MetricAlarms": [{"AlarmName": "shop-delayed", "StateValue": "OK", "AlarmActions": [TOPIC]}]},
         AlarmNames=["shop-delayed"],
         AlarmTypes=["MetricAlarm", "CompositeAlarm"],
     )
@@ -173,6 +175,28 @@ def test_what_waits_for_an_operator_is_a_warning(aws, played, run):
     answer = run.json("doctor", "--stack", "shop", "--api-url", played.url)
     assert levels(answer)["failed dispatches"] == "warning"
     assert levels(answer)["incidents"] == "warning"
+
+
+def test_what_waits_behind_an_empty_page_is_found(aws, played, run):
+    healthy(aws, played)
+    failed = recorded("failed dispatches")
+    played.play("GET", "/dispatches", (200, {"dispatches": [], "cursor": "next"}), (200, failed))
+    letters = {**recorded("dead letters"), "cursor": "next"}
+    played.play("GET", "/bookmark-queue/dead-letters", (200, letters), (200, {"dead_letters": []}))
+    answer = run.json("doctor", "--stack", "shop", "--api-url", played.url)
+    found = {each["check"]: (each["level"], each["found"]) for each in answer["checks"]}
+    assert found["failed dispatches"] == ("warning", "1")
+    assert found["dead letters"] == ("warning", "2")
+    cursors = [each.query.get("cursor") for each in played.asked if each.path == "/dispatches"]
+    assert cursors == [None, "next"]
+
+
+def test_a_dispatch_that_was_told_to_its_owner_does_not_wait_for_an_operator(aws, played, run):
+    healthy(aws, played)
+    [failed] = recorded("failed dispatches")["dispatches"]
+    played.play("GET", "/dispatches", (200, {"dispatches": [{**failed, "wait": True}]}))
+    answer = run.json("doctor", "--stack", "shop", "--api-url", played.url)
+    assert levels(answer)["failed dispatches"] == "ok"
 
 
 def test_an_api_that_does_not_answer_fails_and_hides_nothing_else(aws, played, run):
@@ -314,7 +338,10 @@ def test_a_mapping_is_judged_by_its_state(mapping, eager, level):
 
 
 def test_each_alarm_that_is_on_fails_and_says_where_to_read_on():
-    quiet = {"Quiet": {"StateValue": "OK"}, "Unsure": {"StateValue": "INSUFFICIENT_DATA"}}
+    quiet = {
+        "Quiet": {"StateValue": "OK", "AlarmActions": [TOPIC]},
+        "Unsure": {"StateValue": "INSUFFICIENT_DATA"},
+    }
     [found] = judge_alarms(quiet)
     assert (found.level, found.found) == ("ok", "none of 2 is on")
     [found] = judge_alarms({**quiet, "Loud": {"StateValue": "ALARM", "AlarmDescription": "why"}})
@@ -322,6 +349,15 @@ def test_each_alarm_that_is_on_fails_and_says_where_to_read_on():
     assert "Loud" in found.advice
     [found] = judge_alarms({})
     assert (found.level, found.found) == ("ok", "none in this stack")
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"AlarmActions": []}, {"AlarmActions": [TOPIC], "ActionsEnabled": False}]
+)
+def test_alarms_that_tell_nobody_are_a_warning_that_names_the_parameter(more):
+    quiet, silent = judge_alarms({"Quiet": {"StateValue": "OK", **more}})
+    assert (quiet.level, silent.check, silent.level) == ("ok", "alarm actions", "warning")
+    assert "AlarmActionArns" in silent.advice
 
 
 def test_a_schedule_and_lists_are_judged():

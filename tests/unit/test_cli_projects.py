@@ -35,11 +35,20 @@ def test_a_project_holds_the_runtime_as_it_is_deployed(project):
     made = files_of(project)
     expected = {
         f"{part}/{name}": content
-        for part in ("functions", "layers/runtime")
+        for part in ("docs", "functions", "layers/runtime")
         for name, content in files_of(ROOT / part).items()
     }
     expected["template.yaml"] = (ROOT / "template.yaml").read_bytes()
     assert {name: made.get(name) for name in expected} == expected
+
+
+def test_what_its_template_and_the_doctor_refer_to_is_in_it(project):
+    told = [project / "template.yaml", ROOT / "cli/aftercommit_cli/findings.py"]
+    named = {page for each in told for page in re.findall(r"docs/[a-z-]+\.md", each.read_text())}
+    assert "docs/operating.md" in named
+    for page in named:
+        for link in re.findall(r"\]\(([a-z-]+\.md)", (project / page).read_text()):
+            assert (project / "docs" / link).is_file(), (page, link)
 
 
 def test_its_tests_pass_against_the_runtime_in_it(project):

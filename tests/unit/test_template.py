@@ -1,13 +1,15 @@
 """Rules of the template that no linter knows."""
 
+import itertools
 import json
 import re
-from fnmatch import fnmatch, fnmatchcase
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from aftercommit.events import Event, event_put
+from aftercommit.jsons import dumps
 from tests.integration.template import load_template
 
 RESOURCES = load_template()["Resources"]
@@ -145,20 +147,71 @@ def test_every_route_asks_for_a_signature_or_for_a_token_with_a_scope(route):
     assert ("redrive" in scope) == route.endswith(("/redrive", "/replay"))
 
 
-def test_each_route_is_permitted_by_one_managed_policy():
-    permitted = {}
-    for name, policy in of_type("AWS::IAM::ManagedPolicy").items():
-        if name not in API_POLICIES:
-            continue
-        [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
-        assert (statement["Effect"], statement["Action"]) == ("Allow", "execute-api:Invoke")
-        for resource in statement["Resource"]:
-            permitted.setdefault(resource.partition("/$default/")[2], []).append(name)
-    for route in ROUTES:
-        method, path = route.split(" ")
-        called = f"{method}{re.sub(r'{[^}]+}', 'x', path)}".replace("ANY/", "POST/")
-        found = {name for each, names in permitted.items() if fnmatch(called, each) for name in names}
-        assert len(found) == 1, (route, found)
+def test_tokens_without_an_audience_are_refused_before_anything_is_deployed():
+    rule = load_template()["Rules"]["TokensAreForAnAudience"]
+    assert rule["RuleCondition"] == [["JwtIssuer", ""]]
+    [assertion] = rule["Assertions"]
+    assert assertion["Assert"] == [["JwtAudience", ""]]
+
+
+POLICY_OF = {
+    "read": "ApiReadPolicy",
+    "start": "ApiStartPolicy",
+    "operate": "ApiOperatePolicy",
+    "redrive": "ApiOperatePolicy",
+    "publish": "ApiPublishPolicy",
+}
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")  # what ANY stands for
+
+
+def patterns_of(name):
+    [statement] = RESOURCES[name]["Properties"]["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Action"]) == ("Allow", "execute-api:Invoke")
+    return [each.partition("/$default/")[2] for each in statement["Resource"]]
+
+
+def words_of_routes():
+    """Return the words that routes are made of: as ids, they look like another route."""
+    paths = [route.split(" ")[1] for route in ROUTES]
+    return {word for path in paths for word in path.split("/") if word and "{" not in word}
+
+
+def calls_of(route):
+    """Return what IAM is asked about: each method of a route, with ids that look like parts of others."""
+    method, path = route.split(" ")
+    words = sorted({"x", *words_of_routes()})
+    names = re.findall(r"\{[^}]+\}", path)
+    deep = ("callbacks/x", "workflows/x/publish", "x/redrive", "x/y/dispatch")
+    for ids in itertools.product(*(((*words, *deep) if "+" in name else words) for name in names)):
+        called = path
+        for name, value in zip(names, ids, strict=True):
+            called = called.replace(name, value, 1)
+        for each in METHODS if method == "ANY" else [method]:
+            yield each + called
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_each_route_is_permitted_by_the_one_policy_of_its_scope_whatever_the_ids(route):
+    scopes = ROUTES[route]["AuthorizationScopes"]
+    [scope] = (scopes[2] if route in PUBLIC else scopes)[1]
+    expected = {POLICY_OF[scope.removeprefix("aftercommit/")]}
+    for called in calls_of(route):
+        # As in IAM, * stands for slashes, too.
+        found = {name for name in API_POLICIES for each in patterns_of(name) if fnmatchcase(called, each)}
+        assert found == expected, called
+
+
+def test_the_policies_of_the_api_are_short_enough_for_iam():
+    for name in API_POLICIES:
+        longest = dumps(RESOURCES[name]["Properties"]["PolicyDocument"])
+        for variable, length in (
+            ("AWS::Partition", 10),
+            ("AWS::Region", 14),
+            ("AWS::AccountId", 12),
+            ("Api", 10),
+        ):
+            longest = longest.replace(f"${{{variable}}}", "x" * length)
+        assert len(longest) < 6_144, name
 
 
 @pytest.mark.parametrize(("name", "table"), list(of_type("AWS::DynamoDB::Table").items()))

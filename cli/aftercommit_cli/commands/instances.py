@@ -2,6 +2,7 @@
 
 import click
 
+from aftercommit_cli.again import Deed, do_all
 from aftercommit_cli.call import Call, with_options
 from aftercommit_cli.errors import REFUSED, RefusedError
 from aftercommit_cli.inputs import paged
@@ -96,7 +97,13 @@ def watch(call: Call, *, instance: str, interval: float, timeout: float | None) 
 @with_options
 @click.pass_obj
 def cancel(call: Call, *, instances: tuple[str, ...]) -> None:
-    """Cancel each INSTANCE, and the children that it waits for; what has ended stays as it is."""
+    """Cancel each INSTANCE, and the children that it waits for; what has ended stays as it is.
+
+    With --json, the answer for one; for several an object of those `cancelled` and those `refused`.
+    """
+    if call.as_json and len(instances) > 1:
+        rows = [{"instance_id": each} for each in instances]
+        click.get_current_context().exit(do_all(call, _cancelling(call), rows, dry_run=False, yes=True))
     refused = 0
     for instance in instances:
         try:
@@ -105,11 +112,19 @@ def cancel(call: Call, *, instances: tuple[str, ...]) -> None:
             if len(instances) == 1:
                 raise
             refused += 1
-            if call.as_json:
-                error.show()
-            else:
-                call.output.remark(f"{instance}  {error.message}")
+            call.output.remark(f"{instance}  {error.message}")
             continue
         told = "cancelled" if answer["cancelled"] else "had ended already"
         call.output.answer(answer, lambda name=instance, told=told: call.output.say(f"{name}  {told}"))  # type: ignore[misc]
     click.get_current_context().exit(REFUSED if refused else 0)
+
+
+def _cancelling(call: Call) -> Deed:
+    return Deed(
+        "cancel",
+        "cancelled",
+        "instance",
+        "instances",
+        ("instance_id",),
+        lambda row: call.api.post("instances", row["instance_id"], "cancel"),
+    )

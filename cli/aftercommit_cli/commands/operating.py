@@ -56,7 +56,10 @@ def outbox(call: Call, *, status: str, command: str | None, limit: int | None) -
 def dispatches(
     call: Call, *, owner: str | None, item: str | None, status: str | None, limit: int | None
 ) -> None:
-    """List the dispatches of the instance OWNER, or show one of them; without OWNER, all that failed."""
+    """List the dispatches of the instance OWNER, or show one of them; without OWNER, all that failed.
+
+    Of these, those that a parent waited for are left out: it was told, and has gone on.
+    """
     if item:
         answer = call.api.get("dispatches", owner or "", item)
         rows = [_told_item(answer)]
@@ -71,12 +74,13 @@ def dispatches(
 
 
 @click.command()
+@click.option("--instance", metavar="ID", help="Only those of this instance, all of them")
 @paged
 @with_options
 @click.pass_obj
-def incidents(call: Call, *, limit: int | None) -> None:
+def incidents(call: Call, *, instance: str | None, limit: int | None) -> None:
     """List recorded faults of all instances, newest first."""
-    answer = call.api.page("incidents", "incidents", limit=limit)
+    answer = call.api.page("incidents", "incidents", limit=limit, instance_id=instance)
     rows: list[tuple[str, list[Any]]] = [
         (
             each["instance_id"],
@@ -100,6 +104,16 @@ def _repeating(function: Any) -> Any:
     for names, more in reversed(options):
         function = click.option(*names, **more)(function)
     return function
+
+
+def _find_refusal_to_redrive(row: dict[str, Any]) -> str | None:
+    if row.get("status") not in (None, "failed"):  # of one that cannot be read, it may be missing
+        return f"it is {row['status']}"
+    return "its owner waited for it, and was told that it failed" if row.get("wait") else None
+
+
+def _find_refusal_to_replay(row: dict[str, Any]) -> str | None:
+    return f"replayed already, as {row['replayed_as']}" if row.get("replayed_as") else None
 
 
 @click.command()
@@ -129,10 +143,12 @@ def redrive(
         "failed dispatches",
         ("owner_id", "item_id"),
         lambda row: call.api.post("dispatches", row["owner_id"], row["item_id"], "redrive"),
+        _find_refusal_to_redrive,
     )
     if every:
         found = call.api.rows("dispatches", "dispatches", status="failed")
-        rows = [row for row in found if workflow in (None, row.get("definition_id"))]
+        # One among them may have been set aside and told to the owner that waited: it cannot be redriven.
+        rows = [row for row in found if workflow in (None, row.get("definition_id")) and not row.get("wait")]
     elif dry_run:
         rows = [call.api.get("dispatches", owner or "", item or "")]
     else:
@@ -161,6 +177,7 @@ def replay(
         "dead letters",
         ("stimulus_id",),
         lambda row: call.api.post("bookmark-queue", "dead-letters", row["stimulus_id"], "replay"),
+        _find_refusal_to_replay,
     )
     if every:
         found = call.api.rows("dead_letters", "bookmark-queue", "dead-letters")

@@ -169,7 +169,7 @@ ROUTES = (
         "get",
         "/dispatches",
         "list_dispatches",
-        "List the dispatches of an owner, or (status=failed) all that failed",
+        "List the dispatches of an owner, or (status=failed) all that failed and no parent was told of",
         {200: "Dispatches"},
         (400,),
         ("owner_id", "item_status", *_PAGED),
@@ -290,10 +290,10 @@ ROUTES = (
         "get",
         "/incidents",
         "list_incidents",
-        "List the recorded faults of all instances, newest first",
+        "List the recorded faults of all instances, newest first, or those of one",
         {200: "Incidents"},
         (400,),
-        _PAGED,
+        ("instance_id", *_PAGED),
     ),
     *(
         Route(

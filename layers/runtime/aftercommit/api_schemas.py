@@ -163,6 +163,11 @@ def _left_out() -> Schema:
     return {**_list({"enum": ["variables", "bookmarks", "input", "output"]}), "description": told}
 
 
+def _more() -> Schema:
+    told = "lists that are longer: GET /incidents?instance_id= and /dispatches?owner_id= go on"
+    return {**_list({"enum": ["incidents", "dispatches"]}), "description": told}
+
+
 def _instances() -> dict[str, Schema]:
     incident = {
         "incident_id": TEXT,
@@ -184,10 +189,13 @@ def _instances() -> dict[str, Schema]:
     }
     revision = {"revision": NUMBER, "committed_at": MOMENT, "nonce": TEXT}
     return {
-        "Cursor": {"type": "string", "description": "where the next page begins; absent at the end"},
+        "Cursor": {
+            "type": "string",
+            "description": "where the next page begins, even behind an empty one; absent at the end",
+        },
         "Failure": _object({"type": TEXT, "message": TEXT}),
         "InstanceSummary": _object(_summary()),
-        "Instance": _object({**_summary(), **state}, {"left_out": _left_out()}),
+        "Instance": _object({**_summary(), **state}, {"left_out": _left_out(), "more": _more()}),
         "Instances": _page("instances", "InstanceSummary"),
         "Bookmark": _bookmark(),
         "Incident": _object(incident, of),

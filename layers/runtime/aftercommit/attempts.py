@@ -96,8 +96,8 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
     """Fail an undone item for good, with its consequence in the same commit.
 
     A parent that waits is resumed with DispatchFailed; the start of one of a bulk is marked and counted as
-    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner. Of an occurrence,
-    the next one is armed: a time that failed ends no schedule.
+    that; a stimulus becomes a dead letter; anything else becomes an incident of the owner. What no parent is
+    told of waits for an operator. Of an occurrence, the next is armed: a time that failed ends no schedule.
     Raises ConditionFailedError if the item was settled meanwhile: then nothing happens.
     """
     at = clock.now()
@@ -106,9 +106,11 @@ def give_up(item: ItemRow, failure: Failure, *, attempts: int | None = None) -> 
         ItemRow.last_error.set(told_of(failure)),
         ItemRow.attempts.set(int(item.attempts) if attempts is None else attempts),
         ItemRow.settled_at.set(clock.to_text(at)),
-        ItemRow.attention_at.set(clock.to_text(at)),
         ItemRow.due_at.remove(),
     ]
+    # What a parent was told of is its to deal with: no operator could redrive it, nor ever be done with it.
+    if not (item.wait and item.command == ItemCommand.START.value):
+        actions.append(ItemRow.attention_at.set(clock.to_text(at)))
     mark = mark_give_up(item, failure)
     if mark:
         actions += mark_actions(mark)

@@ -34,6 +34,7 @@ from aftercommit.schema import check_inputs
 from aftercommit.settings import settings
 from aftercommit.statuses import instance_status
 from aftercommit.tables import HeadRow
+from aftercommit.writes import Write
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,6 @@ def bulk_dispatch(requests: list[StartRequest]) -> list[str | RefusedError | Try
         except (RefusedError, TryLaterError) as error:
             results.append(error)
             continue
-        except UnwritableError as error:
-            results.append(RefusedError(str(error)))
-            continue
         results.append(instance_id)
         if is_new:
             hints.append(_hint(request, instance_id))
@@ -113,11 +111,18 @@ def _store(request: StartRequest) -> tuple[str, bool]:
     birth = _prepare(request)
     queue_url_of(request.channel)
     try:
-        commit_birth(birth_writes(birth, clock.now()))
+        _commit_birth(birth_writes(birth, clock.now()))
     except ConditionFailedError:
         _meet_existing(request, birth)
         return birth.instance_id, False
     return birth.instance_id, True
+
+
+def _commit_birth(writes: list[Write]) -> None:
+    try:
+        commit_birth(writes)
+    except UnwritableError as error:  # no try can store it, so whoever asks must ask for something else
+        raise RefusedError(str(error)) from error
 
 
 def execute(request: StartRequest, *, deadline: float) -> str:
@@ -130,7 +135,7 @@ def execute(request: StartRequest, *, deadline: float) -> str:
     worker = Worker(deadline, fresh=False)
     writes = birth_writes(birth, clock.now(), lease_until=deadline + LEASE_MARGIN_SECONDS)
     try:
-        commit_birth(writes)
+        _commit_birth(writes)
     except ConditionFailedError:
         if not _is_own(head_of(writes)):
             _meet_existing(request, birth)

@@ -23,13 +23,14 @@ from aftercommit.errors import (
     NotFoundError,
     OvertakenError,
     RefusedError,
+    TooLargeError,
     TryLaterError,
     UnreadableInstanceError,
 )
 from aftercommit.ids import derive_id, derive_shard, new_token
 from aftercommit.incidents import incident_put
-from aftercommit.jsons import Json, dumps
-from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX
+from aftercommit.jsons import Json, dumps, size_of
+from aftercommit.limits import INLINE_SNAPSHOT_BYTES_MAX, told_bytes
 from aftercommit.log import count, ids_of, logger, reason_of
 from aftercommit.model import Failure, Incident, Parent, State, command_from_json
 from aftercommit.payloads import PayloadMissingError, Payloads, read_payload
@@ -86,7 +87,8 @@ class Birth:
 def birth_writes(birth: Birth, at: float, *, lease_until: float | None = None) -> list[Write]:
     """Return the writes that create an instance, only where none of that id exists; for `commit_birth`.
 
-    A large input is stored before; raises TryLaterError if that cannot be done now.
+    A large input is stored before; raises TryLaterError if that cannot be done now. Raises TooLargeError for
+    what no instance can hold: what is filled in comes on top of an input that is within its own limit.
     With `lease_until` it is born running, its lease taken by this worker (the head's `lease_token`); else
     pending, and due after the head start of the message that announces it.
     """
@@ -100,6 +102,9 @@ def birth_writes(birth: Birth, at: float, *, lease_until: float | None = None) -
         trigger=birth.trigger,
         large=birth.large,
     )
+    if size_of(birth.inputs) + size_of(birth.trigger) > state.bytes_max:
+        told = "the input, with what is filled in for what it leaves out, is larger than"
+        raise TooLargeError(f"{told} {told_bytes(state.bytes_max)}", field="input")
     due_at = lease_until or at + settings().eager_head_start_seconds
     activation_key = activation_key_of(birth.tenant, birth.definition, birth.correlation_id)
     head = HeadRow(

@@ -160,7 +160,10 @@ def _parameters() -> dict[str, Any]:
         ),
         "version": _query("version", {**NUMBER, "maximum": VERSION_MAX}, "default: the published one"),
         "export": _query("export", {"enum": ["true", "false"], "default": "false"}),
-        **{name: _query(name, NAME) for name in ("definition_id", "correlation_id", "owner_id")},
+        **{
+            name: _query(name, NAME)
+            for name in ("definition_id", "correlation_id", "instance_id", "owner_id")
+        },
         "instance_status": _query("status", {"enum": [each.value for each in InstanceStatus]}),
         "item_status": _query("status", {"enum": [each.value for each in ItemStatus]}),
         "outbox_status": {**_query("status", {"enum": ["pending", "failed"]}), "required": True},

@@ -20,6 +20,7 @@ from aftercommit.errors import (
     NewerFormError,
     PayloadsAwayError,
     RefusedError,
+    TooLargeError,
     TryLaterError,
     UnwritableError,
 )
@@ -94,7 +95,7 @@ def _prepare(item: ItemRow, body: dict[str, Json]) -> Birth:
     # What was dispatched while payloads could be large is started, whatever the setting is by now.
     large = settings().large_payloads or item.payloads is not None
     if size_of(given) > (most := value_bytes_max(large)):
-        raise RefusedError(f"the input is larger than {told_bytes(most)}", field="input")
+        raise TooLargeError(f"the input is larger than {told_bytes(most)}", field="input")
     return Birth(
         tenant=item.tenant,
         instance_id=body["instance_id"],

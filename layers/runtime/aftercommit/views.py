@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
+from typing import Any
 
 from aftercommit import clock
 from aftercommit.activities.http_endpoint import callback_name
@@ -37,6 +38,7 @@ from aftercommit.tokens import make_callback_token, make_token
 
 # A page that few instances match ends here, and its cursor goes on.
 _EXAMINED_MAX = 1_000
+_READ_MAX = 3 * PAGE_MAX  # where each row takes a request of its own
 _REVISION_MAX = 10**10 - 1
 
 
@@ -51,12 +53,17 @@ def present(**values: Json) -> dict[str, Json]:
 def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
     """Return an instance after its last commit, with its first dispatches and incidents.
 
-    Raises NotFoundError.
+    `more` names those of which there are more, for their lists to show. Raises NotFoundError.
     """
     found = find_whole(tenant, instance_id)
     if found is None:
         raise NotFoundError(f"no instance {instance_id!r}", field="id")
     head, state = found
+    incidents = [_incident(row) for row in islice(_incidents(head.instance_key), PAGE_MAX + 1)]
+    dispatches = [show_item(row) for row in islice(_dispatches(head.instance_key), PAGE_MAX + 1)]
+    more = [
+        name for name, rows in (("incidents", incidents), ("dispatches", dispatches)) if len(rows) > PAGE_MAX
+    ]
     shown = {
         **_summary(head),
         "input": state.inputs,
@@ -65,9 +72,11 @@ def show_instance(tenant: str, instance_id: str) -> dict[str, Json]:
         "variables": state.variables,
         "failure": state.failure.to_json() if state.failure else None,
         "bookmarks": [_bookmark(head, state, each) for each in state.bookmarks.values()],
-        "incidents": [_incident(row) for row in islice(_incidents(head.instance_key), PAGE_MAX)],
-        "dispatches": [show_item(row) for row in islice(_dispatches(head.instance_key), PAGE_MAX)],
+        "incidents": incidents[:PAGE_MAX],
+        "dispatches": dispatches[:PAGE_MAX],
     }
+    if more:
+        shown["more"] = more
     return _fit(shown) if state.large else shown
 
 
@@ -136,10 +145,10 @@ def _summary(head: HeadRow) -> dict[str, Json]:
     }
 
 
-def _incidents(instance_key: str) -> Iterator[IncidentRow]:
-    return iter(
-        IncidentRow.query(instance_key, IncidentRow.row.startswith("incident#"), consistent_read=True)
-    )
+def _incidents(instance_key: str, *, after: str | None = None) -> Iterator[IncidentRow]:
+    start = {"instance_key": {"S": instance_key}, "row": {"S": after}} if after else None
+    of_incidents = IncidentRow.row.startswith("incident#")
+    return iter(IncidentRow.query(instance_key, of_incidents, consistent_read=True, last_evaluated_key=start))
 
 
 def _incident(row: IncidentRow) -> dict[str, Json]:
@@ -294,7 +303,7 @@ def show_dispatch(tenant: str, owner_id: str, item_id: str) -> dict[str, Json]:
 
 
 def list_dispatches(tenant: str, *, owner_id: str | None, status: str | None, page: Page) -> dict[str, Json]:
-    """Return the dispatches of an owner, or the failed ones of a tenant, oldest first."""
+    """Return the dispatches of an owner, or those of a tenant that failed and no parent was told of."""
     _check_status(status, ItemStatus)
     if owner_id is not None:
         place = from_cursor(page.cursor, 1)
@@ -318,7 +327,7 @@ def list_attention(
     command: str | None,
     show: Callable[[ItemRow], dict[str, Json]],
 ) -> dict[str, Json]:
-    """Return the failed items of a tenant, oldest first, optionally of one command."""
+    """Return the failed items of a tenant that await an operator, oldest first, optionally of one command."""
     place = from_cursor(page.cursor, 3)
     start = None
     if place:
@@ -328,16 +337,38 @@ def list_attention(
             "owner_key": {"S": key_of(tenant, place[1])},
             "item_id": {"S": place[2]},
         }
-    keys = ItemRow.attention.query(tenant, last_evaluated_key=start, limit=page.limit + 1)
-    found = list(keys)
-    listed = found[: page.limit]
-    rows = [read_item(key.owner_key, key.item_id) for key in listed]
-    shown = [show(row) for row in rows if row and row.attention_at and command in (None, row.command)]
-    if len(found) == len(listed):
-        return {name: shown}
-    last = listed[-1]
-    place_of_last = [last.attention_at, split_key(last.owner_key)[1], last.item_id]
-    return {name: shown, "cursor": to_cursor(place_of_last)}
+    keys = ItemRow.attention.query(tenant, last_evaluated_key=start, page_size=PAGE_MAX)
+
+    def shown_of(key: ItemRow) -> dict[str, Json] | None:
+        row = read_item(key.owner_key, key.item_id)
+        return show(row) if row and row.attention_at and command in (None, row.command) else None
+
+    def place_of(key: ItemRow) -> list[Json]:
+        return [key.attention_at, split_key(key.owner_key)[1], key.item_id]
+
+    return _fill(page, name, keys, shown_of, place_of)
+
+
+def _fill(
+    page: Page,
+    name: str,
+    keys: Iterable[Any],
+    shown_of: Callable[[Any], dict[str, Json] | None],
+    place_of: Callable[[Any], list[Json]],
+) -> dict[str, Json]:
+    """Return a page of what an index names, each row read by itself; those that show nothing are passed over.
+
+    It ends early, with a cursor, when it has read a few pages' worth.
+    """
+    shown: list[Json] = []
+    last: Any = None
+    for read, key in enumerate(keys):
+        if len(shown) == page.limit or read == _READ_MAX:
+            return {name: shown, "cursor": to_cursor(place_of(last))}
+        if (each := shown_of(key)) is not None:
+            shown.append(each)
+        last = key
+    return {name: shown}
 
 
 # --- stimuli and incidents ---
@@ -370,8 +401,10 @@ def list_dead_letters(tenant: str, page: Page) -> dict[str, Json]:
     return list_attention(tenant, page, "dead_letters", ItemCommand.STIMULUS, show_stimulus)
 
 
-def list_incidents(tenant: str, page: Page) -> dict[str, Json]:
-    """Return the recorded faults of a tenant, newest first."""
+def list_incidents(tenant: str, page: Page, *, instance_id: str | None = None) -> dict[str, Json]:
+    """Return the open incidents of a tenant, newest first, or all of one instance, in no order of time."""
+    if instance_id is not None:
+        return _list_incidents_of(key_of(tenant, instance_id), page)
     place = from_cursor(page.cursor, 3)
     start = None
     if place:
@@ -382,16 +415,25 @@ def list_incidents(tenant: str, page: Page) -> dict[str, Json]:
             "row": {"S": place[2]},
         }
     keys = IncidentRow.attention.query(
-        tenant, scan_index_forward=False, last_evaluated_key=start, limit=page.limit + 1
+        tenant, scan_index_forward=False, last_evaluated_key=start, page_size=PAGE_MAX
     )
-    rows = [
-        row
-        for key in keys
-        for row in IncidentRow.query(key.instance_key, IncidentRow.row == key.row, consistent_read=True)
-    ]
-    last = rows[page.limit - 1] if len(rows) > page.limit else None
-    place_of_last = [last.attention_at, last.instance_id, last.row] if last else None
-    shown = [
-        {"instance_id": row.instance_id, **_incident(row), "age": age_of(row.created_at)} for row in rows
-    ]
-    return page_of(list(shown), page, "incidents", place_of_last)
+
+    def shown_of(key: IncidentRow) -> dict[str, Json] | None:
+        rows = IncidentRow.query(key.instance_key, IncidentRow.row == key.row, consistent_read=True)
+        return next(map(_listed_incident, rows), None)
+
+    def place_of(key: IncidentRow) -> list[Json]:
+        return [key.attention_at, split_key(key.instance_key)[1], key.row]
+
+    return _fill(page, "incidents", keys, shown_of, place_of)
+
+
+def _list_incidents_of(instance_key: str, page: Page) -> dict[str, Json]:
+    place = from_cursor(page.cursor, 1)
+    rows = list(islice(_incidents(instance_key, after=place[0] if place else None), page.limit + 1))
+    last = rows[page.limit - 1].row if len(rows) > page.limit else None
+    return page_of([_listed_incident(row) for row in rows], page, "incidents", [last])
+
+
+def _listed_incident(row: IncidentRow) -> dict[str, Json]:
+    return {"instance_id": row.instance_id, **_incident(row), "age": age_of(row.created_at)}

@@ -63,7 +63,7 @@ def delete_instance(id: str) -> Response[str]:  # noqa: A002
 
 @routes.get("/dispatches")
 def get_dispatches() -> Response[str]:
-    """List the dispatches of an owner, or those that failed."""
+    """List the dispatches of an owner, or those that failed and wait for an operator."""
     page = routes.page()
     shown = list_dispatches(
         routes.tenant(), owner_id=routes.query("owner_id"), status=routes.query("status"), page=page
@@ -95,5 +95,6 @@ def get_outbox() -> Response[str]:
 
 @routes.get("/incidents")
 def get_incidents() -> Response[str]:
-    """List the recorded faults of a tenant, newest first."""
-    return answer_json(200, list_incidents(routes.tenant(), routes.page()))
+    """List the recorded faults of a tenant, newest first, or those of an instance."""
+    instance_id = routes.query("instance_id")
+    return answer_json(200, list_incidents(routes.tenant(), routes.page(), instance_id=instance_id))
