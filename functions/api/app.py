@@ -11,7 +11,7 @@ from aftercommit.api import definitions, instances, starts, stimuli
 from aftercommit.api.answers import answer_json, describe
 from aftercommit.api.routing import ids_of_request
 from aftercommit.errors import MethodNotAllowedError, RefusedError, TryLaterError
-from aftercommit.log import about, logger, tell_failure
+from aftercommit.log import about, add_ids, logger, tell_failure
 from aftercommit.publish import load_workflows
 from aftercommit.requests import check_path
 from aftercommit.settings import settings
@@ -69,7 +69,7 @@ def bound_path(resolver: APIGatewayHttpResolver, next_middleware: NextMiddleware
 
 def tell_ids(resolver: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
     """Have every line of the request bear its tenant, and the ids in its path."""
-    logger.append_keys(**ids_of_request(resolver.current_event))
+    add_ids(**ids_of_request(resolver.current_event))
     response: Response[str] = next_middleware(resolver)
     return response
 

@@ -12,7 +12,7 @@ from aftercommit.backlog import list_open_stimuli, list_outbox
 from aftercommit.errors import MalformedRequestError
 from aftercommit.model import Failure
 from aftercommit.outbox import settle
-from aftercommit.paging import Page
+from aftercommit.paging import Page, to_cursor
 from aftercommit.tables import ItemRow
 from aftercommit.views import list_dispatches, list_incidents, show_instance
 from tests.integration.waits import send, sleeper
@@ -238,6 +238,8 @@ def test_incidents_of_one_instance_are_paged_and_an_instance_says_that_there_are
         cursor = found.get("cursor")
     assert {each["instance_id"] for each in seen} == {owner_id}
     assert len({each["item_id"] for each in seen}) == len(seen) == 5
+    with pytest.raises(MalformedRequestError):  # the cursor of another list
+        list_incidents("default", Page(2, to_cursor(["place-order"])), instance_id=owner_id)
     assert list_incidents("other", Page(), instance_id=owner_id) == {"incidents": []}
     assert "more" not in show_instance("default", owner_id)
     monkeypatch.setattr(views, "PAGE_MAX", 4)

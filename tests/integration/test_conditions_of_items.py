@@ -277,6 +277,7 @@ def test_an_item_that_is_gone_is_not_made_by_setting_it_aside(world, item):
         {"status": None},
         {"status": {"N": "1"}},
         {"sends": {"S": "one"}},
+        {"created_at": {"S": "yesterday"}},
         {"command": None},
         {"tenant": None},
         {"attempts": {"S": "many"}},

@@ -5,10 +5,11 @@ from math import ceil
 
 import pytest
 
-from aftercommit import DispatchWorkflow, Workflow
+from aftercommit import DispatchWorkflow, Workflow, aws, clock
 from aftercommit.delete import KEPT_SECONDS, delete
 from aftercommit.sweep import sweep
 from aftercommit.tables import ItemRow
+from aftercommit.writes import TRIES_MAX
 from tests.integration.ended import (
     DAY,
     DAYS,
@@ -88,12 +89,72 @@ def test_one_that_cannot_be_looked_at_in_time_is_kept_and_that_is_told(w, parent
     w.clock.at += DAYS * DAY
     faults.right_after("UpdateItem", lambda: w.clock.sleep(60), match=parent)  # the claim
     sweep(seconds_left=55)
-    assert is_shown(w, parent)
+    assert w.head(parent).due_at == clock.to_text(clock.now() + DAYS * DAY - 60)
     assert "InstancesKept" in capsys.readouterr().out
     [line] = [line for line in map(json.loads, log_lines) if line["message"] == "instance kept"]
     assert line["reason"] == "its items are too many to be looked at in one pass"
     pass_days(w, DAYS + 1)
     assert not is_shown(w, parent)
+
+
+def test_one_that_a_pass_comes_to_late_is_looked_at_again_within_the_hour(w, parent, faults):
+    w.clock.at += DAYS * DAY
+    faults.right_after("UpdateItem", lambda: w.clock.sleep(60), match=parent)
+    sweep(seconds_left=20)
+    assert is_shown(w, parent)
+    w.clock.at += 3_600
+    sweep()
+    assert not is_shown(w, parent)
+
+
+@pytest.fixture
+def unprocessed():
+    """Let DynamoDB say of so many batches that it has not come to their last row."""
+    client, left = aws.client("dynamodb"), []
+
+    def answer(parsed, context, **_):
+        if left:
+            left.pop()
+            parsed["UnprocessedItems"] = {table: some[-1:] for table, some in context["asked"].items()}
+
+    def remember(params, context, **_):
+        context["asked"] = params["RequestItems"]
+
+    events = {"before-parameter-build": remember, "after-call": answer}
+    for name, handler in events.items():
+        client.meta.events.register(f"{name}.dynamodb.BatchWriteItem", handler)
+    yield left
+    for name, handler in events.items():
+        client.meta.events.unregister(f"{name}.dynamodb.BatchWriteItem", handler)
+
+
+def test_rows_that_dynamodb_had_no_room_for_are_removed_after_a_pause(w, parent, faults, unprocessed):
+    delete("default", parent)
+    w.clock.at += KEPT_SECONDS
+    unprocessed += [1, 2]
+    at = w.clock.at
+    sweep()
+    assert rows(parent) == []
+    assert w.clock.at > at
+    again = [body for name, body in faults.sent if name == "BatchWriteItem"][1:3]
+    assert [len(each["RequestItems"]["OutboxTable"]) for each in again] == [1, 1]
+
+
+def test_a_removal_that_dynamodb_has_no_room_for_goes_on_when_it_is_due_again(
+    w, parent, unprocessed, log_lines
+):
+    delete("default", parent)
+    w.clock.at += KEPT_SECONDS
+    unprocessed += [1] * TRIES_MAX
+    sweep()
+    assert w.head(parent)
+    told = [
+        line["reason"] for line in map(json.loads, log_lines) if line["message"] == "instance removed in part"
+    ]
+    assert told == ["TryLaterError: DynamoDB left 1 rows of OutboxTable where they were"]
+    w.clock.at += 3_600
+    sweep()
+    assert rows(parent) == []
 
 
 def test_a_sweep_that_dies_on_a_long_look_leaves_it_to_a_later_one(w, parent, faults):

@@ -5,9 +5,11 @@ import pytest
 from aftercommit import Delay, Event, Sequence, StartAt, Step, Timer, Workflow, clock
 from aftercommit.activities import TYPES
 from aftercommit.definitions import find_pointer, load_definition
+from aftercommit.delete import delete
 from aftercommit.errors import NewerFormError
 from aftercommit.occurrences import next_times, owner_of_occurrences
 from aftercommit.publish import publish, retract
+from aftercommit.sweep import sweep
 from aftercommit.tables import SHARED_TENANT, ItemRow, key_of
 from tests.integration.waits import send, trigger_rows
 from tests.integration.world import STARTED_AT
@@ -163,4 +165,26 @@ def test_an_instant_that_has_come_does_not_come_again_by_a_rollback(world, rolle
     rolled_back(at, at)
     publish_own(at)
     world.settle()
+    assert (started(world), armed()) == ([(1, "completed")], [])
+
+
+def test_an_instant_that_has_come_does_not_come_again_though_its_instance_is_gone(world, rolled_back):
+    at = StartAt(clock.to_text(STARTED_AT + 60), starts=True)
+    world.publish(older(1, at))
+    world.settle(seconds=65)
+    [head] = world.heads()
+    delete(head.tenant, head.instance_id)
+    world.clock.at += 86_401
+    sweep()
+    rolled_back(at, at)
+    publish_own(at)
+    world.settle()
+    assert (started(world), armed()) == ([], [])
+
+
+def test_an_instant_that_is_still_to_come_comes_once_after_a_rollback(world, rolled_back):
+    at = StartAt(clock.to_text(STARTED_AT + 60), starts=True)
+    rolled_back(at, every(3_600))
+    publish_own(at)
+    world.settle(seconds=65)
     assert (started(world), armed()) == ([(1, "completed")], [])

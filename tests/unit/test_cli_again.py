@@ -144,6 +144,15 @@ def test_what_was_done_before_the_api_was_lost_is_told(failed, run):
     assert "502" in result.stderr
 
 
+@pytest.fixture
+def interruptible():
+    """Let SIGINT interrupt, as in a terminal: what a shell runs in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_what_was_done_before_an_interruption_is_told(failed, run):
     over = threading.Event()
 

@@ -13,8 +13,8 @@ CLI = ROOT.parents[2] / "cli"
 LEVELS = [
     # facts and the outside world, one place each
     {"errors"},
-    {"aws", "clock", "draws", "ids", "limits", "log", "paths", "places"},
-    {"jsons", "statuses"},
+    {"aws", "clock", "draws", "ids", "limits", "paths", "places"},
+    {"jsons", "log", "statuses"},
     {"model", "settings"},
     # what definitions are made of
     {"schedules"},

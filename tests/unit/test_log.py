@@ -7,11 +7,11 @@ import logging
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError, ParamValidationError
-from pynamodb.exceptions import PutError
+from botocore.exceptions import ClientError, ConnectTimeoutError, ParamValidationError, ReadTimeoutError
+from pynamodb.exceptions import GetError, PutError, QueryError
 
-from aftercommit.errors import InputRefusedError, LeaseHeldError, MalformedRowError
-from aftercommit.log import about, logger, reason_of, tell_failure
+from aftercommit.errors import ConditionFailedError, InputRefusedError, LeaseHeldError, MalformedRowError
+from aftercommit.log import about, add_ids, logger, reason_of, tell_failure
 from tests.lines import REQUIRED, WITHOUT
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def test_a_reason_has_the_text_only_of_errors_that_speak_of_states_and_requests(
 def test_ids_end_with_what_they_are_about_and_those_before_come_back(lines):
     with about(tenant="a", item_id="outer"):
         with about(item_id="inner", instance_id="i"):
-            logger.append_keys(more="m")
+            add_ids(more="m")
             logger.info("within")
         logger.info("after")
     logger.info("outside")
@@ -103,6 +103,33 @@ def test_a_failure_is_told_with_types_and_frames_of_its_causes_and_without_their
     )
     assert line["stack"][3].endswith(" inner")
     assert SECRET not in json.dumps(line)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused("ProvisionedThroughputExceededException"),
+        GetError("cannot get", cause=refused("ThrottlingException")),
+        QueryError("cannot query", cause=ReadTimeoutError(endpoint_url="x")),
+        ConnectTimeoutError(endpoint_url="x"),
+        LeaseHeldError("held"),
+        ConditionFailedError(frozenset({"ack"})),
+    ],
+)
+def test_what_heals_by_itself_or_others_were_first_at_is_a_warning(lines, capsys, error):
+    tell_failure("failed", error)
+    [line] = lines()
+    assert (line["level"], line["reason"].partition(":")[0]) == ("WARNING", type(error).__name__)
+    assert "UnexpectedErrors" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("error", [GetError("cannot get", cause=refused("AccessDenied")), LookupError()])
+def test_what_nobody_expected_is_an_error_that_is_counted_and_says_where_it_was_met(lines, capsys, error):
+    tell_failure("failed", error)
+    [line] = lines()
+    assert line["level"] == "ERROR"
+    assert line["location"].startswith("test_what_nobody_expected_is_an_error")
+    assert "UnexpectedErrors" in capsys.readouterr().out
 
 
 def calls():

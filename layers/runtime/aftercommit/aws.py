@@ -7,7 +7,19 @@ from functools import cache
 from typing import Any
 
 from botocore.config import Config
+from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.exceptions import HTTPClientError
 from botocore.session import Session, get_session
+
+THROTTLED = {
+    "ThrottlingError",
+    "ThrottlingException",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "InternalServerError",
+    "ServiceUnavailable",
+}
 
 
 @cache
@@ -32,6 +44,20 @@ def client(service: str, *, seconds: int | None = None) -> Any:
         parameter_validation=False,
     )
     return session().create_client(service, config=config)
+
+
+def refusal_of(error: BaseException) -> dict[str, str]:
+    """Return the {Code, Message} by which AWS has refused, of an error of botocore or PynamoDB; else {}."""
+    # Not PynamoDB's own properties, which fail on a time-out: that has a response, which is None.
+    response = getattr(getattr(error, "cause", error), "response", None) or {}
+    refusal: dict[str, str] = response.get("Error", {})
+    return refusal
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether AWS had too much to do, or no answer came: what heals by itself."""
+    unheard = isinstance(getattr(error, "cause", error), NoConnectionError | HTTPClientError)
+    return unheard or refusal_of(error).get("Code") in THROTTLED
 
 
 def forget_clients() -> None:

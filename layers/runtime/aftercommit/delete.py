@@ -9,21 +9,25 @@ from itertools import islice
 
 from pynamodb.expressions.condition import Condition
 
-from aftercommit import clock
+from aftercommit import aws, clock
 from aftercommit.activations import release_activation
-from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError
+from aftercommit.errors import ConditionFailedError, ConflictError, NotFoundError, TryLaterError
+from aftercommit.ids import new_token
 from aftercommit.instances import find_head
 from aftercommit.limits import BATCH_WRITES_MAX
-from aftercommit.log import count, ids_of, logger
+from aftercommit.log import count, ids_of, logger, reason_of
 from aftercommit.outbox import drop
 from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
 from aftercommit.settings import settings
 from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus, instance_status
-from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, Row, removal_shard, split_key
-from aftercommit.writes import Delete, Update, commit
+from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, removal_shard, split_key
+from aftercommit.tries import pause
+from aftercommit.writes import TRIES_MAX, Delete, Update, commit
 
+_Key = dict[str, str]  # a row's, attributes by name
 KEPT_SECONDS = 86_400
+_LOOK_SECONDS = 30  # who has so many items that this is too short for them is not looked at every hour
 _ITEMS_UNCLAIMED_MAX = 10  # so few are looked at sooner than another sweep would come to it
 ENDINGS = frozenset(each.value for each in InstanceStatus if each.ended)
 
@@ -81,14 +85,17 @@ def _find_needed(head: HeadRow, until: float) -> str | None:
 
     A dispatch that failed unawaited may be redriven, and goes unseen once its owner is gone; one that was
     waited for has been told. A status that only newer code knows may mean anything. Of many items, the
-    instance is claimed first; raises ConditionFailedError if another sweep has done that.
+    instance is claimed first; raises ConditionFailedError if another sweep has done that, and TryLaterError
+    if the pass had little time left for the look.
     """
+    begun = clock.now()
     for number, item in enumerate(read_items(head.instance_key), 1):
-        if number % _ITEMS_UNCLAIMED_MAX == 0:
-            if clock.now() >= until:
+        if number == _ITEMS_UNCLAIMED_MAX:
+            _claim(head)
+        if number % _ITEMS_UNCLAIMED_MAX == 0 and clock.now() >= until:
+            if until - begun >= _LOOK_SECONDS:
                 return "its items are too many to be looked at in one pass"
-            if number == _ITEMS_UNCLAIMED_MAX:
-                _claim(head)
+            raise TryLaterError("the pass had too little time left to look at its items")
         over = item.status in (ItemStatus.DONE, ItemStatus.CANCELLED)
         told = item.status == ItemStatus.FAILED and item.wait
         vain = item.status == ItemStatus.UNDONE and _drop_if_vain(item, head)
@@ -142,10 +149,14 @@ def _keep(head: HeadRow, until: str | None, reason: str) -> None:
 def remove_rows(head: HeadRow, until: float) -> None:
     """Remove every row of an instance that was deleted a day ago, the head last.
 
-    Dying midway leaves the head, and so does `until`: the rest goes when it is due again.
+    Dying midway leaves the head. So does `until`, and whatever has to be tried later: the rest goes when it
+    is due again.
     """
-    if not (_remove_all(ItemRow, _items(head), until) and _remove_all(RevisionRow, _rows(head), until)):
-        logger.info("instance removed in part", extra={**_ids_of(head), "reason": "time is up"})
+    try:
+        _remove_all(settings().outbox_table, _items(head), until)
+        _remove_all(settings().instances_table, _rows(head, until), until)
+    except TryLaterError as error:
+        logger.info("instance removed in part", extra={**_ids_of(head), "reason": reason_of(error)})
         return
     release_activation(head)
     same = HeadRow.deleted_at == head.deleted_at  # closes: removed by another sweep, and its id begun anew
@@ -157,31 +168,47 @@ def remove_rows(head: HeadRow, until: float) -> None:
 
 
 # Keys only, of either: what else stands in a row may be damaged.
-def _items(head: HeadRow) -> Iterator[ItemRow]:
+def _items(head: HeadRow) -> Iterator[_Key]:
     names = ["owner_key", "item_id"]
-    yield from ItemRow.query(head.instance_key, attributes_to_get=names, consistent_read=True)
+    for item in ItemRow.query(head.instance_key, attributes_to_get=names, consistent_read=True):
+        yield {"owner_key": item.owner_key, "item_id": item.item_id}
 
 
-def _rows(head: HeadRow) -> Iterator[RevisionRow]:
+def _rows(head: HeadRow, until: float) -> Iterator[_Key]:
     """Yield all rows of an instance but the head; those that announce objects, when these are removed."""
     names = ["instance_key", "row"]
     for row in RevisionRow.query(head.instance_key, attributes_to_get=names, consistent_read=True):
         if row.row.startswith(PAYLOADS_PREFIX):
+            _check_time(until)
             # By what this very life of the id has announced: another may have begun.
             remove_payloads(head.instance_key, row.row)
         if row.row != "head":
-            yield row
+            yield {"instance_key": row.instance_key, "row": row.row}
 
 
-def _remove_all(kind: type[Row], rows: Iterator[Row], until: float) -> bool:
-    """Remove rows, many in one request; returns False if time was up before they were all gone."""
-    while batch := list(islice(rows, BATCH_WRITES_MAX)):
-        if clock.now() >= until:
-            return False
-        with kind.batch_write() as removals:
-            for row in batch:
-                removals.delete(row)
-    return True
+def _remove_all(table: str, keys: Iterator[_Key], until: float) -> None:
+    """Remove rows, many in one request; raises TryLaterError if time is up, or DynamoDB cannot keep up."""
+    while batch := list(islice(keys, BATCH_WRITES_MAX)):
+        nonce = new_token()
+        left = [
+            {"DeleteRequest": {"Key": {name: {"S": each} for name, each in key.items()}}} for key in batch
+        ]
+        for number in range(TRIES_MAX):
+            if number:
+                pause(nonce, number)
+            _check_time(until)
+            # One partition takes so many writes a second, and no more: those beyond come back.
+            answer = aws.client("dynamodb").batch_write_item(RequestItems={table: left})
+            left = answer.get("UnprocessedItems", {}).get(table, [])
+            if not left:
+                break
+        else:
+            raise TryLaterError(f"DynamoDB left {len(left)} rows of {table} where they were")
+
+
+def _check_time(until: float) -> None:
+    if clock.now() >= until:
+        raise TryLaterError("time is up")
 
 
 def _tell(message: str, metric: str, head: HeadRow, reason: str) -> None:

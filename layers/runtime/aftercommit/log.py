@@ -13,9 +13,10 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from aftercommit import aws
 from aftercommit.errors import OvertakenError, TryLaterError
 
-__all__ = ["Logger", "about", "count", "gauge", "ids_of", "logger", "reason_of", "tell_failure"]
+__all__ = ["Logger", "about", "add_ids", "count", "gauge", "ids_of", "logger", "reason_of", "tell_failure"]
 
 logger = Logger()
 _NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Aftercommit")
@@ -47,16 +48,21 @@ def about(**ids: Any) -> Iterator[None]:
 
     An error that leaves it takes them along, for whoever tells of it outside.
     """
-    before = dict(logger.get_current_keys())
-    logger.append_keys(**ids)
+    before = logger.thread_safe_get_current_keys()
+    logger.thread_safe_append_keys(**ids)
     try:
         yield
     except Exception as error:
         vars(error)[_ERROR_IDS] = {**ids, **vars(error).get(_ERROR_IDS, {})}
         raise
     finally:
-        logger.remove_keys(dict(logger.get_current_keys()).keys() - before.keys())
-        logger.append_keys(**before)
+        logger.thread_safe_clear_keys()
+        logger.thread_safe_append_keys(**before)
+
+
+def add_ids(**ids: Any) -> None:
+    """Have every line from here on bear these ids, as long as what they are added in lasts; see `about`."""
+    logger.thread_safe_append_keys(**ids)
 
 
 def reason_of(error: BaseException) -> str:
@@ -67,24 +73,24 @@ def reason_of(error: BaseException) -> str:
     """
     name = type(error).__name__
     told = isinstance(error, TryLaterError | OvertakenError)
-    aws = type(error).__module__.partition(".")[0] in _AWS_PACKAGES
+    from_aws = type(error).__module__.partition(".")[0] in _AWS_PACKAGES
     # This one repeats the values that it was given.
     faulty = "ParamValidationError" in (name, type(getattr(error, "cause", None)).__name__)
-    return f"{name}: {error}" if told or (aws and not faulty) else name
+    return f"{name}: {error}" if told or (from_aws and not faulty) else name
 
 
 def tell_failure(message: str, error: Exception, **more: Any) -> None:
     """Log that something failed which nobody expected to, and count it.
 
-    The line has the ids of where it was raised, the types of the error and its causes, and their frames:
-    never their texts. What only has to be tried later is no more than a warning.
+    The line has the ids of where it was raised, its reason, the types of the error and its causes, and their
+    frames: never their texts. What heals by itself, or somebody else was first at, is no more than a warning.
     """
-    ids = {**vars(error).get(_ERROR_IDS, {}), **more}
-    if isinstance(error, TryLaterError):
-        logger.warning(message, extra={**ids, "reason": reason_of(error)}, stacklevel=2)
+    told = {"reason": reason_of(error), **vars(error).get(_ERROR_IDS, {}), **more}
+    if isinstance(error, TryLaterError | OvertakenError) or aws.is_passing(error):
+        logger.warning(message, extra=told, stacklevel=3)
         return
-    told = {"error_type": type(error).__name__, "stack": _stack_of(error)}
-    logger.error(message, extra={**ids, **told}, stacklevel=2)
+    told |= {"error_type": type(error).__name__, "stack": _stack_of(error)}
+    logger.error(message, extra=told, stacklevel=3)
     count("UnexpectedErrors")
 
 

@@ -22,24 +22,24 @@ _UNDONE = ItemRow.status == ItemStatus.UNDONE.value
 
 
 def occurrence_writes(
-    owner: str, definition_id: str, definition: Definition | None, before: Definition | None
+    owner: str, definition_id: str, definition: Definition | None, earlier: dict[str, dict[str, Json]] | None
 ) -> list[Write]:
     """Return the writes that arm what a definition starts by the clock, in place of the version before.
 
-    A schedule that goes on unchanged keeps its next time, even one that is due just now; an instant that has
-    started its instance under the version before does not come again. They belong into the commit that
-    changes what is published, and fail if one of the items fires meanwhile.
+    A schedule that goes on unchanged keeps its next time, even one that is due just now. `earlier` are the
+    schedules of the version before: an instant among them that has started its instance does not come again,
+    and if nobody can tell (None), none that is over does. They belong into the commit that changes what is
+    published, and fail if one of the items fires meanwhile.
     """
     at = clock.now()
     armed = _list_armed(owner, definition_id)
-    earlier = before.schedules() if before else {}
     puts = {}
     if definition:
         for activity_id, schedule in definition.schedules().items():
             due_at = next(
                 (_due_at(body) for body in armed.values() if _is_same(body, activity_id, schedule)), None
             )
-            if due_at is None and not ("at" in schedule and earlier.get(activity_id) == schedule):
+            if due_at is None and not _has_come(schedule, activity_id, earlier, at):
                 due_at = next_of(schedule, at)
             if due_at is None:
                 continue
@@ -57,6 +57,17 @@ def occurrence_writes(
         if item_id not in puts
     ]
     return [*puts.values(), *gone]
+
+
+def _has_come(
+    schedule: dict[str, Json], activity_id: str, earlier: dict[str, dict[str, Json]] | None, at: float
+) -> bool:
+    """Whether a schedule is an instant that has started its instance under the version before, or may."""
+    if "at" not in schedule:
+        return False
+    if earlier is None:
+        return clock.from_any_text(schedule["at"]) <= at
+    return earlier.get(activity_id) == schedule
 
 
 def next_times(owner: str, definition_id: str) -> dict[str, str]:

@@ -118,7 +118,7 @@ def find_item(tenant: str, owner_id: str, item_id: str) -> ItemRow | None:
     """Read an item as it is now; raises MalformedRowError naming its key if it cannot be read."""
     try:
         item = ItemRow.get(key_of(tenant, owner_id), item_id, consistent_read=True)
-        for instant in (item.due_at, item.deliver_at):
+        for instant in (item.due_at, item.deliver_at, item.created_at):
             if instant is not None:
                 clock.from_text(instant)
     except ItemRow.DoesNotExist:

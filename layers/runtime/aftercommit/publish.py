@@ -4,6 +4,7 @@ What starts changes in one transaction: of two publishers at once, each decides 
 """
 
 import importlib
+from typing import NamedTuple
 
 from aftercommit.definition import Definition, read_definition
 from aftercommit.definitions import (
@@ -81,13 +82,13 @@ def publish(owner: str, definition: Definition) -> bool:
 
     The pointer and the start points of both versions change in one transaction, or not at all.
     """
-    rows = triggers_of(owner, definition)
+    now = Version(definition, triggers_of(owner, definition), definition.schedules())
     for _ in range(_TRIES_MAX):
         before = find_pointer(owner, definition.definition_id)
         if before == definition.version:
             return False
         replaced = _find_version(owner, definition.definition_id, before)
-        writes = _start_writes(owner, definition.definition_id, (definition, rows), replaced)
+        writes = _start_writes(owner, definition.definition_id, now, replaced)
         try:
             commit([*writes, pointer_put(owner, definition, before)])
         except ConditionFailedError:
@@ -105,13 +106,21 @@ def _tell_removed(definition_id: str, writes: list[Write], reason: str) -> None:
         count("OccurrencesRemoved", number)
 
 
-Version = tuple[Definition | None, list[TriggerRow]]  # with its trigger rows
+class Version(NamedTuple):
+    """What is published, or was: what starts it. `schedules` are None if nobody can tell."""
+
+    definition: Definition | None
+    rows: list[TriggerRow]
+    schedules: dict[str, dict[str, Json]] | None
+
+
+NONE = Version(None, [], {})
 
 
 def _start_writes(owner: str, definition_id: str, now: Version, before: Version) -> list[Write]:
     return [
-        *trigger_writes(now[1], before[1]),
-        *occurrence_writes(owner, definition_id, now[0], before[0]),
+        *trigger_writes(now.rows, before.rows),
+        *occurrence_writes(owner, definition_id, now.definition, before.schedules),
     ]
 
 
@@ -123,16 +132,16 @@ def _find_version(owner: str, definition_id: str, version: int | None) -> Versio
     start nothing, and go when code that can read it has published it again, and replaces it.
     """
     if version is None:
-        return None, []
+        return NONE
     try:
         definition = load_definition(owner, definition_id, version)
-        return definition, triggers_of(owner, definition)
+        return Version(definition, triggers_of(owner, definition), definition.schedules())
     except (RefusedError, NewerFormError) as error:
         logger.warning(
             "start points left behind",
             extra={"definition_id": definition_id, "version": version, "reason": reason_of(error)},
         )
-        return None, []
+        return Version(None, [], None)
 
 
 def put_draft(tenant: str, definition_id: str, data: Json) -> dict[str, Json]:
@@ -179,7 +188,7 @@ def retract(tenant: str, definition_id: str) -> None:
         if before is None:
             raise NotFoundError(f"no published workflow {definition_id!r}", field="id")
         replaced = _find_version(tenant, definition_id, before)
-        writes = _start_writes(tenant, definition_id, (None, []), replaced)
+        writes = _start_writes(tenant, definition_id, NONE, replaced)
         try:
             commit([*writes, pointer_delete(tenant, definition_id, before)])
         except ConditionFailedError:

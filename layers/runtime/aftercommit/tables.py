@@ -367,7 +367,7 @@ class ItemRow(Row):
     trace = HintAttribute(null=True)  # in which it was decided
     due_shard = NumberAttribute()
     due_at = UnicodeAttribute(null=True)  # set while undone, unless asleep: when the sweep takes it
-    attention_at = UnicodeAttribute(null=True)  # set when failed, and no parent was told
+    attention_at = UnicodeAttribute(null=True)  # set when failed, unless a parent was told; or damaged
     created_at = UnicodeAttribute()
     settled_at = UnicodeAttribute(null=True)
     ttl = NumberAttribute(null=True)  # epoch seconds; DynamoDB removes the row some time after

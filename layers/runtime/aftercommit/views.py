@@ -430,6 +430,8 @@ def list_incidents(tenant: str, page: Page, *, instance_id: str | None = None) -
 
 def _list_incidents_of(instance_key: str, page: Page) -> dict[str, Json]:
     place = from_cursor(page.cursor, 1)
+    if place and not place[0].startswith("incident#"):
+        raise foreign_cursor()
     rows = list(islice(_incidents(instance_key, after=place[0] if place else None), page.limit + 1))
     last = rows[page.limit - 1].row if len(rows) > page.limit else None
     return page_of([_listed_incident(row) for row in rows], page, "incidents", [last])

@@ -13,6 +13,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
+from aftercommit import aws
 from aftercommit.errors import ConditionFailedError, ContentionError, TryLaterError, UnwritableError
 from aftercommit.ids import new_token
 from aftercommit.log import count
@@ -21,15 +22,6 @@ from aftercommit.tries import pause
 
 # What another try may cure. A conflict means that another transaction touched the same items just then.
 _CONTENTION = {"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"}
-_THROTTLED = {
-    "ThrottlingError",
-    "ThrottlingException",
-    "ProvisionedThroughputExceeded",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "InternalServerError",
-    "ServiceUnavailable",
-}
 _CONDITION = {"ConditionalCheckFailed", "ConditionalCheckFailedException"}
 TRIES_MAX = 6
 
@@ -142,15 +134,14 @@ def in_sent_order(writes: list[Write]) -> list[Write]:
 def _read_failure(error: PynamoDBException, writes: list[Write]) -> Exception:
     if isinstance(error, TransactWriteError) and error.cancellation_reasons:
         return _read_reasons(error.cancellation_reasons, in_sent_order(writes))
-    # Not PynamoDB's own property, which fails on a time-out: that has a response, which is None.
-    response = getattr(error.cause, "response", None) or {}
-    code = response.get("Error", {}).get("Code")
-    told = f"{error}: {code or type(error.cause).__name__}: {response.get('Error', {}).get('Message', '')}"
+    refusal = aws.refusal_of(error)
+    code = refusal.get("Code")
+    told = f"{error}: {code or type(error.cause).__name__}: {refusal.get('Message', '')}"
     if code in _CONDITION:
         return ConditionFailedError(frozenset({writes[0].purpose}))
     if code in _CONTENTION:
         return ContentionError(told)
-    if code is None or code in _THROTTLED:  # no code: no answer came (time-out, connection lost)
+    if code is None or code in aws.THROTTLED:  # no code: no answer came (time-out, connection lost)
         return TryLaterError(told)
     return UnwritableError(told) if code == "ValidationException" else error
 
@@ -163,7 +154,7 @@ def _read_reasons(reasons: list[Any], sent: list[Write]) -> Exception:
         return ConditionFailedError(failed)
     if any(code in _CONTENTION for code in codes):
         return ContentionError(f"transaction conflict: {codes}")
-    if any(code in _THROTTLED for code in codes):
+    if any(code in aws.THROTTLED for code in codes):
         return TryLaterError(f"throttled: {codes}")
     told = "; ".join(str(reason.message) for reason in reasons if reason and reason.message)
     return UnwritableError(f"the transaction can never succeed: {told or codes}")
