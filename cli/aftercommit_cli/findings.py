@@ -146,8 +146,9 @@ def judge_alarms(alarms: Mapping[str, Json]) -> Iterator[Finding]:
         yield Finding(f"alarm {name}", FAILED, found, f"docs/operating.md says what to do: {name}.")
     if not on:
         yield Finding("alarms", OK, f"none of {len(alarms)} is on" if alarms else "none in this stack")
+    # A parameter without a value can stand as one empty name.
     if alarms and not any(
-        each.get("AlarmActions") and each.get("ActionsEnabled", True) for each in alarms.values()
+        any(each.get("AlarmActions", [])) and each.get("ActionsEnabled", True) for each in alarms.values()
     ):
         advice = "Deploy with AlarmActionArns: the ARN of an SNS topic that your operators subscribe to."
         yield Finding("alarm actions", WARNING, "alarms tell nobody", advice)
