@@ -352,7 +352,8 @@ def test_each_alarm_that_is_on_fails_and_says_where_to_read_on():
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"AlarmActions": []}, {"AlarmActions": [""]}, {"AlarmActions": [TOPIC], "ActionsEnabled": False}]
+    "more",
+    [{}, {"AlarmActions": []}, {"AlarmActions": [""]}, {"AlarmActions": [TOPIC], "ActionsEnabled": False}],
 )
 def test_alarms_that_tell_nobody_are_a_warning_that_names_the_parameter(more):
     quiet, silent = judge_alarms({"Quiet": {"StateValue": "OK", **more}})
