@@ -65,6 +65,8 @@ def call(client, stack, action, name):
     target = {"QueueUrl": stack.outputs[name]} if key is None else {"TableName": stack.outputs[name]}
     if action == "batch_get_item":
         target = {"RequestItems": {stack.outputs[name]: {"Keys": [key]}}}
+    if action == "batch_write_item":
+        target = {"RequestItems": {stack.outputs[name]: [{"DeleteRequest": {"Key": key}}]}}
     partition = next(iter(key)) if key else None
     arguments = {
         "get_item": {"Key": key},
@@ -107,7 +109,8 @@ MAY = [
     ("deliver", "update_item", "InstancesTable"),
     ("deliver", "get_item", "InstancesTable"),
     ("sweep", "update_item", "InstancesTable"),
-    ("sweep", "delete_item", "OutboxTable"),
+    ("sweep", "batch_write_item", "OutboxTable"),
+    ("sweep", "batch_write_item", "InstancesTable"),
     ("sweep", "delete_item", "InstancesTable"),
     ("publish", "put_item", "DefinitionsTable"),
     ("publish", "query", "DefinitionsTable"),
@@ -138,6 +141,7 @@ MAY_NOT = [
     ("events", "update_item", "InstancesTable"),
     ("events", "get_item", "DefinitionsTable"),
     ("events", "send_message", "CommandQueueUrl"),
+    ("sweep", "delete_item", "OutboxTable"),
     ("sweep", "get_item", "DefinitionsTable"),
     ("sweep", "put_item", "DefinitionsTable"),
     ("sweep", "receive_message", "CommandQueueUrl"),
