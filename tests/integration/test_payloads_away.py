@@ -101,15 +101,17 @@ def test_an_announcement_that_comes_late_does_not_undo_its_commit(stored, faults
     assert not overdue()
 
 
+def stand_still(world):
+    """Let a worker stand still for so long that the sweep gives its objects up."""
+    world.clock.at += PAYLOAD_COMMIT_SECONDS + 60
+    [row] = overdue()
+    discard_payloads(row["instance_key"]["S"], row["row"]["S"])
+
+
 def test_a_worker_that_finds_its_objects_given_up_commits_nothing_and_tries_again(stored, faults):
     instance_id = stored.dispatch("one", {"text": LARGE})
 
-    def stand_still():
-        stored.clock.at += PAYLOAD_COMMIT_SECONDS + 60
-        [row] = overdue()
-        discard_payloads(row["instance_key"]["S"], row["row"]["S"])
-
-    faults.meanwhile("TransactWriteItems", stand_still)
+    faults.meanwhile("TransactWriteItems", lambda: stand_still(stored))
     with pytest.raises(TryLaterError):
         stored.run(instance_id)
     assert not stored.revisions(instance_id)
@@ -118,12 +120,7 @@ def test_a_worker_that_finds_its_objects_given_up_commits_nothing_and_tries_agai
 
 
 def test_a_birth_that_finds_its_objects_given_up_tells_the_caller_to_try_later(stored, faults):
-    def stand_still():
-        stored.clock.at += PAYLOAD_COMMIT_SECONDS + 60
-        [row] = overdue()
-        discard_payloads(row["instance_key"]["S"], row["row"]["S"])
-
-    faults.meanwhile("TransactWriteItems", stand_still)
+    faults.meanwhile("TransactWriteItems", lambda: stand_still(stored))
     with pytest.raises(TryLaterError):
         stored.dispatch("one", {"text": LARGE}, idempotency_key="k")
     assert stored.heads() == []

@@ -21,7 +21,15 @@ from aftercommit.payloads import remove_payloads
 from aftercommit.salvage import read_items
 from aftercommit.settings import settings
 from aftercommit.statuses import InstanceStatus, ItemCommand, ItemStatus, instance_status
-from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, RevisionRow, removal_shard, split_key
+from aftercommit.tables import (
+    PAYLOADS_PREFIX,
+    HeadRow,
+    ItemRow,
+    RevisionRow,
+    ids_of_instance,
+    removal_shard,
+    split_key,
+)
 from aftercommit.tries import pause
 from aftercommit.writes import TRIES_MAX, Delete, Update, commit
 
@@ -218,8 +226,7 @@ def _tell(message: str, metric: str, head: HeadRow, reason: str) -> None:
 
 def _ids_of(head: HeadRow) -> dict[str, str]:
     # Those of the key by the key: what else stands in a row may be damaged.
-    tenant, instance_id = split_key(head.instance_key)
-    return {**ids_of(head), "tenant": tenant, "instance_id": instance_id}
+    return {**ids_of(head), **ids_of_instance(head.instance_key)}
 
 
 def _id_of(head: HeadRow) -> str:

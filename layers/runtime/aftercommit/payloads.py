@@ -25,7 +25,7 @@ from aftercommit.limits import (
 )
 from aftercommit.log import count, logger, reason_of
 from aftercommit.settings import settings
-from aftercommit.tables import PAYLOADS_PREFIX, PayloadsRow, removal_shard, split_key
+from aftercommit.tables import PAYLOADS_PREFIX, PayloadsRow, ids_of_instance, removal_shard, split_key
 from aftercommit.writes import Put, Update, Write, commit
 
 
@@ -113,8 +113,7 @@ def remove_payload(instance_key: str, name: str, member: str) -> None:
     try:
         _call("delete_object", Key=object_key(instance_key, name, member))
     except PayloadsAwayError as error:
-        tenant, instance_id = split_key(instance_key)
-        told = {"tenant": tenant, "instance_id": instance_id, "reason": reason_of(error)}
+        told = {**ids_of_instance(instance_key), "reason": reason_of(error)}
         logger.warning("old payload not removed", extra=told)
 
 
@@ -137,13 +136,7 @@ def discard_payloads(instance_key: str, row: str) -> None:
     # The row stays for some days: while it is there, no late try can announce what is gone.
     over = [PayloadsRow.due_at.remove(), PayloadsRow.ttl.set(int(at) + PAYLOAD_DOOMED_SECONDS)]
     commit([Update("payloads", PayloadsRow(instance_key, row), over, PayloadsRow.doomed.exists())])
-    tenant, instance_id = split_key(instance_key)
-    told = {
-        "tenant": tenant,
-        "instance_id": instance_id,
-        "objects": removed,
-        "reason": "their commit never came",
-    }
+    told = {**ids_of_instance(instance_key), "objects": removed, "reason": "their commit never came"}
     logger.info("payloads discarded", extra=told)
     count("PayloadsDiscarded", removed)
 

@@ -22,7 +22,7 @@ from aftercommit.log import count, gauge, ids_of, logger, reason_of, tell_failur
 from aftercommit.payloads import discard_payloads
 from aftercommit.queue import Message, Sending, known_channel, send
 from aftercommit.settings import settings
-from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, split_key
+from aftercommit.tables import PAYLOADS_PREFIX, HeadRow, ItemRow, ids_of_instance, split_key
 from aftercommit.writes import Update, commit, commit_unread
 
 _EVENT_BATCHES_MAX = 10  # of a shard, in one pass
@@ -137,8 +137,7 @@ def _sweep_instances(shard: int, this: _Pass) -> None:
         except (AttributeDeserializationError, TypeError, ValueError) as error:
             _push_back(row, str(error))
         except Exception as error:  # noqa: BLE001 - one instance's failure stops no other
-            tenant, _, instance_id = row.instance_key.partition("#")
-            tell_failure("instance not swept", error, tenant=tenant, instance_id=instance_id)
+            tell_failure("instance not swept", error, **ids_of_instance(row.instance_key))
 
 
 def _claim_instance(due: HeadRow, until: float) -> HeadRow | None:
@@ -185,6 +184,5 @@ def _push_back(due: HeadRow, reason: str) -> None:
         record_unreadable(*split_key(due.instance_key), f"its head cannot be read: {reason}")
         commit_unread([Update("push back", row, [HeadRow.due_at.set(later)], unmoved)])
     except AftercommitError as error:
-        tenant, instance_id = split_key(due.instance_key)
-        told = {"tenant": tenant, "instance_id": instance_id, "reason": reason_of(error)}
+        told = {**ids_of_instance(due.instance_key), "reason": reason_of(error)}
         logger.warning("instance not pushed back", extra=told)

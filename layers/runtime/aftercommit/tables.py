@@ -411,6 +411,12 @@ def split_key(key: str) -> tuple[str, str]:
     return tenant, name
 
 
+def ids_of_instance(instance_key: str) -> dict[str, str]:
+    """Return the ids in an instance's key as lines have them: also where its row cannot be read."""
+    tenant, _, instance_id = instance_key.partition("#")
+    return {"tenant": tenant, "instance_id": instance_id}
+
+
 def revision_name(revision: int) -> str:
     """Return the sort key of a revision; as text they sort by number."""
     return f"revision#{revision:010}"
